@@ -25,7 +25,7 @@ from schedules_of.helve_gemm import columns_of, product, schedule  # noqa: E402
 import helve  # noqa: E402
 
 # Steps of the whole schedule after which the program is measured.
-STAGES = {"the plain loops": 0, "reorder": 6, "cache_read of B": 7, "tile_buffer": 8, "cache_read of A": 9,
+STAGES = {"the plain loops": 0, "reorder": 6, "cache_read of B": 7, "set_layout": 8, "cache_read of A": 9,
           "cache_write of C": 10, "vectorize": 20, "unroll": 21, "bind": 22}
 
 

@@ -1,6 +1,7 @@
 """helve's schedules beside those of Exo, Apache TVM and Halide: a product, a blur, and steps that change results.
 
-Run it: ``python benchmarks/schedules.py speed`` and ``python benchmarks/schedules.py illegal``. The other systems are
+Run it: ``python benchmarks/schedules.py speed``, ``... illegal``, and ``... steps`` for what the steps of helve's
+schedules of products cost, in milliseconds of the processor with the proofs. The other systems are
 optional: ``pip install exo-lang==1.0.0 apache-tvm==0.27.0.post1 halide==21.0.0``, best into an environment of their own
 whose ``site-packages`` is named by ``--peers``. Speeds are medians of turns in one process, on one core; each result is
 compared with NumPy's.
@@ -118,14 +119,30 @@ def illegal(systems) -> None:
     print("\n" + "\n".join(said))
 
 
+def steps(rounds: int) -> None:
+    """The median of each step of two schedules of a product whose extents only a call knows, and of s.auto()."""
+    from schedules_of.helve_steps import automatic, with_copies, with_loops
+
+    for title, run in (("loops", with_loops), ("three copies", with_copies), ("auto", automatic)):
+        taken = [run() for _ in range(rounds)]
+        median = [(name, statistics.median(each[n][1] for each in taken)) for n, (name, _) in enumerate(taken[0])]
+        total = sum(seconds for _, seconds in median)
+        print(f"{title}: {total * 1e3:.1f} ms in {len(median)} steps, the first time "
+              f"{sum(seconds for _, seconds in taken[0]) * 1e3:.1f}")
+        print("  " + ", ".join(f"{name} {seconds * 1e3:.1f}" for name, seconds in median))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["speed", "illegal"])
+    parser.add_argument("what", choices=["speed", "illegal", "steps"])
     parser.add_argument("--rounds", type=int, default=15, help="turns of each candidate; the median counts")
     parser.add_argument("--peers", type=Path, help="the site-packages with the other systems")
     options = parser.parse_args()
     if options.peers:
         sys.path.append(str(options.peers))
+    if options.what == "steps":
+        steps(options.rounds)
+        sys.exit()
     present = [module for module in map(load, SYSTEMS) if module]
     if options.what == "illegal":
         illegal(present)

@@ -21,8 +21,8 @@ BUILT = []
 construct = PrimFunc.__init__
 
 
-def remember(self, function):
-    construct(self, function)
+def remember(self, function, *doc):
+    construct(self, function, *doc)
     BUILT.append(function)
 
 

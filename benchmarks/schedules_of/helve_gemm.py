@@ -40,7 +40,7 @@ def schedule(program, columns: int, depth: int) -> helve.Schedule:
     ko, ki = s.split("k", min(depth, DEEP))
     s.reorder(jb, ko, ic, jo, io, ki, ii, ji)
     s.cache_read(ic, "B", "shared")
-    s.tile_buffer("B_shared", min(depth, DEEP), COLUMNS)
+    s.set_layout("B_shared", f"tile({min(depth, DEEP)}, {COLUMNS})")
     s.cache_read(jo, "A", "shared")
     s.cache_write(ki, "C")
     for lanes in ("w1", "w1_1", "w1_2", "v1", ji):

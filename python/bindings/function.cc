@@ -1,9 +1,13 @@
 // Functions, meshes, equality and the verifier in Python.
 // The last step of a front end: what it built becomes one immutable function, checked by the rules that every pass
 // obeys.
+#include <tuple>
+
 #include "bindings.h"
 #include "casters.h"
 #include "helve/analysis/call.h"
+#include "helve/analysis/effects.h"
+#include "helve/analysis/first_access.h"
 #include "helve/ir/tensor/equal.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/ir/tensor/verify.h"
@@ -114,6 +118,15 @@ void bind_function(py::module_& module) {
              "A number of 64 bits that equal functions share, in every process.");
   module.def("stmt_equal", &equality<Stmt>, py::arg("a"), py::arg("b"),
              "(equal?, path of the first difference) of two statements.");
+  module.def(
+      "tensor_effects",
+      [](const FunctionRef& function) {
+        std::vector<std::tuple<bool, bool, bool>> out;
+        for (const BufferEffect& e : param_effects(*function))
+          out.emplace_back(e.read, e.written, is_read_first(function->body, *e.buffer));
+        return out;
+      },
+      py::arg("function"), "For each tensor parameter in order: is it read, is it written, is it read first?");
   module.def("verify", [](const FunctionRef& function) { wait_for([function] { verify(function); }); },
              py::arg("function"), "Raises the first fault of the function.");
 }

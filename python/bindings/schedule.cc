@@ -29,6 +29,7 @@ std::string_view text_of_kind(ArgumentKind kind) {
     case ArgumentKind::Integer: return "integer";
     case ArgumentKind::Choice: return "choice";
     case ArgumentKind::BufferName: return "buffer";
+    case ArgumentKind::LayoutText: return "layout";
   }
   __builtin_unreachable();
 }
@@ -123,6 +124,18 @@ void bind_schedule(py::module_& module) {
       },
       py::arg("version"), py::arg("primitive"), py::arg("arguments"), py::arg("unsafe"), py::arg("place"),
       "The version after one more step.");
+  module.def(
+      "unchecked_step",
+      [](const ScheduleVersionRef& version, const std::string& primitive, std::vector<ScheduleArgument> values,
+         Span place) {
+        const PrimitiveRow* row = primitive_row(primitive);
+        if (!row) throw py::value_error("no primitive '" + primitive + "'");
+        return wait_for([version, row, values = std::move(values), place] {
+          return unchecked_step(version, *row, values, place);
+        });
+      },
+      py::arg("version"), py::arg("primitive"), py::arg("arguments"), py::arg("place"),
+      "The function that a step would make, legal or not, for tests of what is refused.");
   module.def(
       "replay_step",
       [](const ScheduleVersionRef& version, const TraceStep& step, Span place) {

@@ -18,6 +18,7 @@ from helve.errors import (
     UnsupportedError,
     Warning,
 )
+from helve.jit import jit
 from helve.layout import Layout, Swizzle, axis
 from helve.einsum import einsum
 from helve.mesh import Mesh
@@ -68,6 +69,7 @@ __all__ = [
     "function",
     "index",
     "indices",
+    "jit",
     "num_threads",
     "parse",
     "reduce_all",

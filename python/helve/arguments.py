@@ -6,11 +6,13 @@ interpreter accepts is one that the program is meant for.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -59,6 +61,7 @@ def recipes(function: _core.Function) -> Iterator[Recipe]:
             yield from (Recipe(EXTENTS[0], low, high, seed) for seed in (0, 1))
 
 
+@functools.cache
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype of a helve dtype; `index` is int64."""
     return np.dtype("int64" if name == "index" else _DTYPES.get(name) or getattr(ml_dtypes, name, name))
@@ -76,9 +79,35 @@ def _numbers(shape: tuple[int, ...], dtype: str, recipe: Recipe, rng: np.random.
     return rng.integers(low, high, shape).astype(kind)
 
 
+def variables_of(expr: _core.Expr) -> Iterator[_core.Var]:
+    """The variables of an expression from left to right."""
+    if isinstance(expr, _core.Var):
+        yield expr
+    for name in expr.fields:
+        value = getattr(expr, name)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, _core.Expr):
+                yield from variables_of(part)
+
+
 def evaluate(expression: _core.Expr, known: dict[str, int]) -> int:
     """The value of an extent or a stride for known values of the names in it."""
     return int(eval(str(expression), dict(_PRINTED), known))  # noqa: S307 - the printer's own text
+
+
+def evaluator(shapes: Sequence[Sequence[_core.Expr]], sources: dict[str, str], known: dict[str, Any]) -> Callable:
+    """A function from all arguments of a call, `args`, to shapes.
+
+    Args:
+        shapes: extents of each.
+        sources: how the names in them follow from `args`, in Python.
+        known: what these texts use besides.
+    """
+    used = {variable.name for shape in shapes for extent in shape for variable in variables_of(extent)}
+    names = [name for name in sources if name in used]
+    results = "".join(f"({''.join(f'{extent}, ' for extent in shape)}), " for shape in shapes)
+    text = f"lambda args: (lambda {', '.join(names)}: ({results}))({', '.join(sources[name] for name in names)})"
+    return eval(text, {**_PRINTED, **known})  # noqa: S307 - the printer's own text
 
 
 def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: int | None = None) -> list:

@@ -12,9 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from helve import _core, source
+from helve.arrays import NoArrays, dtype_name, empty
 from helve.errors import error, shown
 from helve.schedule import Schedule, default_order
 from helve.script.prim_func import PrimFunc
@@ -22,11 +21,9 @@ from helve.target import Kernel, compile  # noqa: A004 - helve's
 
 _LIMIT = 256  # kernels; those that were not called for longest go first
 _lock = threading.Lock()
-# (specification, target, signatures) -> (kernel, shape of the result, the operand that has its dtype)
-_kernels: OrderedDict[tuple, tuple[Kernel, tuple[int, ...], int]] = OrderedDict()
+# (specification, target, signatures) -> (kernel, shape and dtype of the result)
+_kernels: OrderedDict[tuple, tuple[Kernel, tuple[int, ...], str]] = OrderedDict()
 
-# Names of dtypes in array libraries that are not those of helve.
-_NAMES = {"float8_e4m3fn": "float8_e4m3"}
 _CUDA = 2  # DLPack's kDLCUDA
 
 
@@ -43,10 +40,10 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
         operands: arrays with DLPack, all on one device: NumPy's, PyTorch's or CuPy's.
         out: the array to write the result to; a new one of the operands' library by default.
         target: "llvm", "cuda" or "interp"; by default that of the operands' device.
-        schedule: "auto": on a CPU, products get the order of `Schedule.auto`, and products and sums are contracted to
-            fused multiply-adds, as in other libraries; None: each element is computed by itself, as the interpreter
-            does it; a function: it takes the steps of the `helve.Schedule` that it is called with, of the loops as
-            they are written, and is called once for each signature.
+        schedule: "auto": products, sums and transposes get the order of `Schedule.auto`; on a CPU, products and sums
+            are then contracted to fused multiply-adds, as in other libraries; None: each element is computed by
+            itself, as the interpreter does it; a function: it takes the steps of the `helve.Schedule` that it is
+            called with, of the loops as they are written, and is called once for each signature.
 
     Returns:
         The result.
@@ -92,14 +89,14 @@ def einsum(spec: str, *operands: Any, out: Any = None, target: str | None = None
         shapes, strides = ([each[part] for each in signature] for part in (1, 2))
         function, shape, dtype = _core.einsum(spec, dtypes, shapes, strides, place())
         nest = None if schedule is None else _core.einsum(spec, dtypes, shapes, strides, place(), nest=True)[0]
-        found = _kernel(function, nest, target, schedule), tuple(shape), dtypes.index(dtype)
+        found = _kernel(function, nest, target, schedule), tuple(shape), dtype
         with _lock:
             _kernels[key] = found
             while len(_kernels) > _LIMIT:
                 _kernels.popitem(last=False)
-    kernel, shape, like = found
+    kernel, shape, dtype = found
     if out is None:
-        out = _empty(shape, operands[like], place)
+        out = _empty(shape, dtype, operands[0], place)
     kernel(*operands, out)
     return out
 
@@ -110,10 +107,10 @@ def _kernel(function: _core.Function, nest: _core.Function | None, target: str, 
         s = Schedule(nest)
         schedule(s)
         return compile(s, target)
-    ordered = default_order(nest) if schedule == "auto" and target == "llvm" else None
+    ordered = default_order(nest, target) if schedule == "auto" else None
     if ordered is None:
         return compile(PrimFunc(function), target)
-    return compile(PrimFunc(ordered), target, fast_math=True)
+    return compile(PrimFunc(ordered), target, fast_math=target == "llvm")
 
 
 def _signature_of(n: int, operand: Any, place: Callable[[], _core.Span]) -> tuple:
@@ -131,9 +128,9 @@ def _signature_of(n: int, operand: Any, place: Callable[[], _core.Span]) -> tupl
 
 def _dtype_of(dtype: Any, place: Callable[[], _core.Span]) -> str:
     """The dtype as helve spells it."""
-    name = str(dtype).rpartition(".")[2]
-    known = _core.parse_dtype(_NAMES.get(name, name))
+    known = dtype_name(dtype)
     if known is None:
+        name = str(dtype).rpartition(".")[2]
         raise error("UnknownDType", place(), name=name, known=", ".join(_core.dtype_names()))
     return known
 
@@ -153,24 +150,17 @@ def _strides(operand: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if compact or math.prod(shape) == 0 else strides
 
 
-def _empty(shape: tuple[int, ...], like: Any, place: Callable[[], _core.Span]) -> Any:
-    """A new array of the library, the dtype and the device of `like`."""
-    if hasattr(like, "new_empty"):
-        return like.new_empty(shape)
-    if isinstance(like, np.ndarray):
-        return np.empty(shape, like.dtype)
-    if hasattr(like, "__array_namespace__"):
-        return like.__array_namespace__().empty(shape, dtype=like.dtype, device=like.device)
-    library = type(like).__module__.partition(".")[0]
-    if library == "cupy":  # before version 14
-        with like.device:
-            return sys.modules[library].empty(shape, dtype=like.dtype)
-    raise error(
-        "BadArgument",
-        place(),
-        function="helve.einsum",
-        value="None",
-        parameter="out",
-        reason=f"arrays of '{library}' do not say how to make another one",
-        remedy="pass an array for the result",
-    )
+def _empty(shape: tuple[int, ...], dtype: str, like: Any, place: Callable[[], _core.Span]) -> Any:
+    """A new array of the library and the device of `like`."""
+    try:
+        return empty(shape, dtype, like)
+    except NoArrays as problem:
+        raise error(
+            "BadArgument",
+            place(),
+            function="helve.einsum",
+            value="None",
+            parameter="out",
+            reason=str(problem),
+            remedy="pass an array for the result",
+        ) from None

@@ -442,6 +442,8 @@ class NotationFunction(PrimFunc):
         nest: the same function as serial loops in one block.
     """
 
+    _functions = ("function", "nest")
+
     def __init__(self, name: str, listed: list, assignments: list, place: _core.Span):
         super().__init__(_core.notation_function(name, listed, assignments, place))
         self.nest = _core.notation_function(name, listed, assignments, place, nest=True)

@@ -9,24 +9,28 @@ import html
 import site
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from helve import _core, source
 from helve.mesh import Mesh
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
 from helve.notation import NotationFunction
+from helve.outputs import Outputs
 from helve.schedule import default_order
+from helve.script.entry import read
+from helve.script.prim_func import PrimFunc
+from helve.signature import call_text, signature
 from helve.viz import Picture, draw_layout
-
-if TYPE_CHECKING:
-    from helve.script.prim_func import PrimFunc
 
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fast_math": False, "check": None,
             "strict": False, "arch": None, "stream_bytes": None}
+# What other compilers call an option.
+_HABITS = {"out_idx": "in helve: out=-1, or the name of the parameter"}
 _OPTIONS_OF = {"arch": "cuda", "strict": "cuda", "stream_bytes": "llvm"}  # of one target only; `check` is the core's
 
 
@@ -123,40 +127,83 @@ class BufferPlace:
         return f"<pre>{html.escape(repr(self))}</pre>{'' if picture is None else picture.svg()}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """How a kernel was compiled, beside its function, so that it can be compiled again."""
+
+    target: str
+    mesh: Mesh | None
+    options: dict[str, Any]
+
+
 class Kernel:
     """A compiled function. Call it with arrays (anything with DLPack) and numbers, in the order of its parameters.
 
-    Immutable; several threads may call it at the same time. A call on tensors of a GPU returns when it is enqueued on
-    their stream, any other call when the results are written.
+    Immutable: a copy is the kernel itself, and several threads may call it at the same time. A call on tensors of a GPU
+    returns when it is enqueued on their stream, any other call when the results are written. It is pickled as the
+    printed text of its function and its options, and compiled again where it is loaded.
     """
 
-    __slots__ = ("_call", "_compiled")
+    __slots__ = ("__dict__", "_call", "_compiled", "_outputs", "_recipe")
 
-    def __init__(self, compiled: _core.CompiledKernel):
+    def __init__(self, compiled: _core.CompiledKernel, outputs: Outputs | None = None, recipe: _Recipe | None = None,
+                 doc: str | None = None):
         if not isinstance(compiled, _core.CompiledKernel):
             raise TypeError(f"Kernel: helve.compile makes one, not a value of type '{type(compiled).__name__}'")
         self._compiled = compiled
-        self._call = compiled.__call__
+        self._outputs = outputs
+        self._recipe = recipe
+        self._call = compiled.__call__ if outputs is None else outputs.runner(compiled.__call__)
+        self.__name__ = self.__qualname__ = compiled.function.name
+        self.__doc__ = doc
+        self.__signature__ = signature(compiled.function, self.outputs)
 
-    def __call__(self, /, *args, **named) -> None:
+    def __call__(self, /, *args, **named) -> Any:
         """Runs the kernel. Arguments may be named by their parameters: `kernel(a, B=b)`.
+
+        Returns:
+            Of a kernel with outputs, the output, or a tuple of several: those that were passed, and new arrays for
+            those that were not, or that are None. They are of the library and on the device of the first tensor among
+            the inputs. Positional arguments are the inputs, or, if there are more, all parameters. Otherwise None.
 
         Raises:
             helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does
                 what it must not (HV07xx, at the kernel's line).
         """
         try:
-            self._call(*(self._in_order(args, named) if named else args))
+            return self._call(*(self._in_order(args, named) if named else args))
         except Error as fault:
             about = dict(fault.diagnostic.args)
             parameter = about.get("parameter") or about.get("keyword") or about.get("second")
-            raise _at_caller(fault, *self._place_of(parameter, named)) from None
+            raise at_caller(self._hinted(fault, len(args)), *self._place_of(parameter, len(args), named)) from None
+
+    def _hinted(self, fault: Error, count: int) -> Error:
+        """The fault; where a call leaves out just what it could make, with the hint that it can."""
+        if fault.name != "CallArgumentCount" or self.outputs:
+            return fault
+        params = self._compiled.function.params
+        effects = iter(_core.tensor_effects(self._compiled.function))
+        makes = [isinstance(p, _core.Buffer) and next(effects)[1:] == (True, False) for p in params]
+        missing = [f'"{p.name}"' for p in params[count:]]
+        if not missing or not all(makes[count:]):
+            return fault
+        data = fault.diagnostic
+        text = missing[0] if len(missing) == 1 else f"({', '.join(missing)})"
+        hint = f"or compile it with out={text}, so that calls make and return what they leave out"
+        fixes = [*data.help.split("\n"), hint]
+        return from_diagnostic(_core.Diagnostic(data.name, data.span, data.args, data.notes, fixes))
+
+    def _positional(self, count: int) -> list[str]:
+        """The parameters that so many positional arguments are for."""
+        names = [p.name for p in self._compiled.function.params]
+        inputs = [name for name in names if name not in self.outputs]
+        return names if count > len(inputs) else inputs
 
     def _in_order(self, args: tuple, named: dict) -> list:
-        """All arguments in the order of the parameters."""
+        """All arguments in the order of the parameters; None for outputs that are not given."""
         names = [p.name for p in self._compiled.function.params]
         text = ", ".join(names)
-        values = dict(zip(names, args))
+        values = dict(zip(self._positional(len(args)), args))
         if len(args) > len(names):
             raise error("CallArgumentCount", kernel=self.name, expected=len(names), given=len(args) + len(named),
                         names=text)
@@ -169,19 +216,21 @@ class Kernel:
                             reason="it is given by position as well", remedy=f"give '{name}' once")
             values[name] = value
         for name in names:
-            if name not in values:
+            if name not in values and name not in self.outputs:
                 raise error("MissingArgument", function=self.name, parameter=name, parameters=text)
-        return [values[name] for name in names]
+        return [values.get(name) for name in names]
 
-    def _place_of(self, parameter: str | None, named: dict) -> tuple:
+    def _place_of(self, parameter: str | None, count: int, named: dict) -> tuple:
         """(the argument in the call, notes on its declaration) of a parameter."""
-        names = [p.name for p in self._compiled.function.params]
-        if parameter not in names:
-            return (parameter if parameter in named else None,)
-        position = names.index(parameter)
-        span = self._compiled.function.params[position].span
-        note = [_core.Note(f"'{parameter}' is declared here", span)] if span.known else []
-        return (parameter if parameter in named else position), note
+        found = next((p for p in self._compiled.function.params if p.name == parameter), None)
+        if found is None or parameter in named:
+            argument = parameter if parameter in named else None
+        else:
+            given = self._positional(count)
+            argument = given.index(parameter) if parameter in given else None
+        if found is None:
+            return (argument,)
+        return argument, [_core.Note(f"'{parameter}' is declared here", found.span)] if found.span.known else []
 
     @property
     def name(self) -> str:
@@ -192,6 +241,11 @@ class Kernel:
     def target(self) -> str:
         """What the kernel was compiled for: "interp", "llvm" or "cuda"."""
         return self._compiled.target
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the parameters that a call returns, in order; empty unless `out=` chose some."""
+        return self._outputs.names if self._outputs is not None else ()
 
     @property
     def stages(self) -> list[str]:
@@ -207,7 +261,7 @@ class Kernel:
         try:
             return self._text_of(stage)
         except Error as fault:
-            raise _at_caller(fault, 0) from None
+            raise at_caller(fault, 0) from None
 
     def _text_of(self, stage: str) -> str:
         if stage not in self.stages:
@@ -219,7 +273,7 @@ class Kernel:
         try:
             text = self._text_of(stage)
         except Error as fault:
-            raise _at_caller(fault, 0) from None
+            raise at_caller(fault, 0) from None
         print(text)
 
     def times(self) -> list[tuple[str, float]]:
@@ -250,11 +304,25 @@ class Kernel:
                        *((span.file, span.line, span.column) if span.known else (None, None, None)))
                 for operation, span, schedule, declined in self._compiled.schedules()]
 
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Kernel:
+        return self
+
+    def __reduce__(self) -> tuple:
+        if self._recipe is None:
+            raise TypeError(f"a kernel that helve.compile did not make cannot be pickled: {self!r}")
+        recipe = self._recipe
+        text = _core.print(self._compiled.function)
+        return _compiled_again, (text, recipe.target, recipe.mesh, self.outputs, recipe.options, self.__doc__)
+
     def __repr__(self) -> str:
-        return f"<helve.Kernel {self.name} for {self.target}>"
+        return f"<helve.Kernel {call_text(self._compiled.function, self.outputs)} for {self.target}>"
 
 
-def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None, **options) -> Kernel:  # noqa: A001
+def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None, *,  # noqa: A001
+            out: str | int | Sequence[str | int] | None = None, **options) -> Kernel:
     """Compiles a function.
 
     Args:
@@ -262,6 +330,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference
             interpreter).
         mesh: the mesh to run on, for functions that are written for one.
+        out: the parameters that a call allocates and returns, by name or position (-1 for the last): one, or a
+            sequence. Calls may still pass them. Their shapes must follow from the other parameters.
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
         persistent_chunk: iterations of a T.Persistent loop that share one collective.
@@ -284,34 +354,74 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     """
     argument: int | str | None = None
     try:
-        for name in options:
-            if name not in _OPTIONS:
-                raise error("UnknownOption", option=name, known=", ".join(_OPTIONS), fixes=suggestion(name, _OPTIONS))
-        chosen = {**_OPTIONS, **options}
-        for name, value in chosen.items():
-            check_option(name, value)
+        check_options(options)
         argument = "target"
         if target is not None:
             check_target(target)
         argument = 0
         function = core_function(func)
-        if isinstance(func, NotationFunction) and (target or "llvm") == "llvm":
-            function = default_order(func.nest) or function
+        if isinstance(func, NotationFunction):
+            arch = options.get("arch") if target == "cuda" else None
+            function = default_order(func.nest, target or "llvm", arch) or function
         argument = "mesh"
         shape = mesh_shape(mesh)
+        argument = "out"
+        outputs = outputs_of(function, out, target)
         argument = None
-        for option, other in _OPTIONS_OF.items():
-            if chosen[option] != _OPTIONS[option] and (target or "llvm") != other:
-                raise error("OptionOfTarget", target=target or "llvm", option=option, other=other)
-        arch = chosen.pop("arch")
-        places = site.getsitepackages() if target == "cuda" else []
-        compiled = _core.compile(function, target or "llvm", shape, **chosen, arch=arch or "", site_packages=places)
+        recipe = _Recipe(target or "llvm", mesh, options)
+        compiled = _compiled(function, recipe, shape)
     except Error as fault:  # of an option: the diagnostic names it
-        raise _at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
+        raise at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
     _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():
         warnings.warn(warning_from(diagnostic), stacklevel=2 + inside)
-    return Kernel(compiled)
+    return Kernel(compiled, outputs, recipe, func.__doc__ if isinstance(func, PrimFunc) else None)
+
+
+def _compiled(function: _core.Function, recipe: _Recipe, mesh: _core.MeshShape | None) -> _core.CompiledKernel:
+    """The function compiled. Raises helve.Error HV0807 for an option of another target."""
+    chosen = {**_OPTIONS, **recipe.options}
+    for option, other in _OPTIONS_OF.items():
+        if chosen[option] != _OPTIONS[option] and recipe.target != other:
+            raise error("OptionOfTarget", target=recipe.target, option=option, other=other)
+    arch = chosen.pop("arch")
+    places = site.getsitepackages() if recipe.target == "cuda" else []
+    return _core.compile(function, recipe.target, mesh, **chosen, arch=arch or "", site_packages=places)
+
+
+def _compiled_again(text: str, target: str, mesh: Mesh | None, out: tuple[str, ...], options: dict,
+                    doc: str | None) -> Kernel:
+    """The kernel that was pickled. Its warnings were given when it was compiled first."""
+    try:
+        function, recipe = read(text), _Recipe(target, mesh, options)
+        compiled = _compiled(function, recipe, mesh_shape(mesh))
+        return Kernel(compiled, outputs_of(function, out, target), recipe, doc)
+    except Error as fault:
+        raise at_caller(fault) from None
+
+
+def outputs_of(function: _core.Function, out: Any, target: str | None) -> Outputs | None:
+    """What `out=` chooses; None for no outputs.
+
+    Raises:
+        helve.Error: as Outputs does.
+    """
+    if out is None or out == () or out == []:
+        return None
+    names = [each.name for each in (*function.dims, *function.params)]
+    # Printed, things of one name have names of their own.
+    return Outputs(function if len(set(names)) == len(names) else read(_core.print(function)), out, target or "llvm")
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Raises helve.Error for a name that is no compile option (HV0805), or a value that one cannot take (HV0813)."""
+    for name in options:
+        if name not in _OPTIONS:
+            known = ("out", *_OPTIONS)
+            raise error("UnknownOption", option=name, known=", ".join(known),
+                        fixes=[_HABITS[name]] if name in _HABITS else suggestion(name, known))
+    for name, value in options.items():
+        check_option(name, value)
 
 
 def _kind_of(value) -> str:
@@ -397,7 +507,7 @@ def set_num_threads(count: int | None) -> None:
             raise error("ThreadCount", origin="set_num_threads", value=count, limit=_core.thread_limit())
         _core.set_num_threads(_core.default_num_threads() if count is None else count)
     except Error as fault:
-        raise _at_caller(fault, 0) from None
+        raise at_caller(fault, 0) from None
 
 
 def num_threads() -> int:
@@ -405,16 +515,16 @@ def num_threads() -> int:
     return _core.num_threads()
 
 
-def _at_caller(fault: Error, argument: int | str | None = None, notes: list[_core.Note] = ()) -> Error:
-    """The fault at the call of this module that it concerns, unless it has a location already.
+def at_caller(fault: Error, argument: int | str | None = None, notes: list[_core.Note] = (), depth: int = 2) -> Error:
+    """The fault at the call of helve that it concerns, unless it has a location already.
 
-    `argument` names the argument at fault, by position or by keyword.
+    `argument` names the argument at fault, by position or by keyword; `depth` is the number of frames to that call.
     """
     if fault.filename is not None:
         return fault.with_traceback(None)  # what happened inside tells a user nothing
     data = fault.diagnostic
     fixes = data.help.split("\n") if data.help else []
-    frame, inside = source.outside(sys._getframe(2))
+    frame, inside = source.outside(sys._getframe(depth))
     # Of a call in helve the argument is another call's, which it need not have by the same place.
     span = source.span_of_call(frame, argument if isinstance(argument, str) or not inside else None)
     return from_diagnostic(_core.Diagnostic(data.name, span, data.args, [*data.notes, *notes], fixes))

@@ -15,6 +15,7 @@
 #include "helve/analysis/memory_traffic.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/buffer_layout.h"
 
 namespace helve {
 
@@ -68,6 +69,10 @@ Density density_of(const Buffer& memory) {
   Density out{std::vector<int64_t>(rank, 1), shape.back()};
   for (size_t d = rank - 1; d-- > 0;) out.strides[d] = out.strides[d + 1] * shape[d + 1];
   if (!memory.layout) return out;
+  if (layout_domain(memory) != shape) {
+    out.of_map = false;
+    return out;
+  }
   const Layout plain(memory.layout->shard(), memory.layout->replica(), memory.layout->offset());
   if (plain.equivalent(Layout({{plain.size(), 1, axes::m()}}))) return out;
   out.of_map = false;
@@ -114,8 +119,9 @@ bool are_aligned(const CopyBoxes& boxes, const Region& region, int64_t alignment
 }
 
 bool begin_aligned_in_memory(const CopyBoxes& boxes, const Region& memory, int64_t alignment, const Facts& facts) {
-  return are_aligned(boxes, memory, alignment, facts,
-                     [&](const std::vector<Expr>& begin) { return flat_address(*memory.buffer, begin); });
+  return are_aligned(boxes, memory, alignment, facts, [&](const std::vector<Expr>& begin) {
+    return memory.buffer->layout ? layout_address(*memory.buffer, begin) : flat_address(*memory.buffer, begin);
+  });
 }
 
 }  // namespace

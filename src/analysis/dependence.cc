@@ -1,20 +1,15 @@
-// The relations of a region's dependences.
-// Accesses of one statement with one answer are asked about once, and hulls leave few pairs of them; a relation is a
-// union over the loop that carries it, so that program order needs no time vectors.
+// Which statements of a region may depend on each other.
+// Accesses of one statement with one answer are asked about once, and hulls leave few pairs of them; the order of two
+// instances is a case for each loop that carries it, so that program order needs no time vectors.
 #include "helve/analysis/dependence.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 
-#include "helve/arith/contradictions.h"
-#include "helve/arith/relation_algebra.h"
-#include "helve/ir/expr/chain.h"
-#include "helve/ir/tensor/call_facts.h"
+#include "dependence_pairs.h"
+#include "helve/analysis/instance_pair.h"
+#include "helve/analysis/path_conditions.h"
 #include "helve/ir/tensor/visit.h"
-#include "proofs/hulls.h"
-#include "same_element.h"
+#include "hulls.h"
 
 namespace helve {
 
@@ -26,147 +21,45 @@ bool is_private(const StmtNode& loop, const Buffer& buffer) {
   return buffer.scope == MemoryScope::Local || (persistent && !is_global(buffer));
 }
 
-/// One relation: of two accesses, or of two statements as such.
-class PairQuery {
- public:
-  /// `outside`: as if the memory were allocated around the region.
-  PairQuery(const Dependences& d, const RegionStatement& first, const RegionStatement& second, bool outside,
-            Contradictions& contradictions)
-      : d_(d), first_(first), second_(second), outside_(outside), contradictions_(contradictions), query_(d.model) {}
-
-  /// Nothing if there are no pairs.
-  std::optional<Dependence> run(const Access* a, const Access* b) {
-    for (const StepRef& loop : second_.loops) rename(*loop);
-    std::vector<std::vector<Expr>> orders = first_runs_before_second(a);
-    if (orders.empty()) return std::nullopt;
-    for (const Expr& condition : conditions_of_calls(*d_.function)) query_.require(condition);
-    for (const StepRef& step : d_.model.around) {
-      if (says_something(*step)) query_.add(*step);
+/// How many of the common loops stand around the allocation of the memory.
+size_t loops_around(const AccessModel& model, const RegionStatement& first, const RegionStatement& second,
+                    const Buffer& buffer) {
+  const auto home = model.home.find(&buffer);
+  if (home == model.home.end()) return 0;
+  size_t count = 0;
+  for (size_t i = model.around.size(); i < home->second.size(); ++i) {
+    for (const RegionStatement* s : {&first, &second}) {
+      if (i >= s->path.size() || s->path[i] != home->second[i]) return 0;  // of another execution of one statement
     }
-    const size_t outside = query_.vars().size();
-    std::unordered_set<const Var*> fixed;
-    for (const VarRef& var : query_.vars()) fixed.insert(var.get());
-    for (const VarRef& dim : d_.function->dims) fixed.insert(dim.get());
-    add_path(a ? a->path : first_.path);
-    const Path& path = b ? b->path : second_.path;
-    for (size_t i = d_.model.around.size(); i < path.size(); ++i) rename(*path[i]);
-    add_path(path, renamed_);
-    std::vector<Expr> touching;
-    if (a && b) meet(*a, *b, touching);
-    std::vector<Expr> all = query_.conditions();
-    std::erase_if(orders, [&](const std::vector<Expr>& order) {
-      all.insert(all.end(), order.begin(), order.end());
-      const bool never = contradictions_.found(all, fixed, query_.conditions().size());
-      all.resize(query_.conditions().size());
-      return never;
-    });
-    if (orders.empty()) return std::nullopt;
-    std::optional<IntegerRelation> pairs = relation(outside, orders);
-    if (!pairs) return std::nullopt;
-    std::vector<VarRef> second_vars = pairs->image();
-    return Dependence{
-        0, 0, {}, {}, std::move(*pairs), false, std::move(second_vars), std::move(touching), std::move(orders)};
+    count += !home->second[i]->begins.empty();
   }
+  return count;
+}
 
- private:
-  void rename(const Step& step) {
-    for (const VarRef& var : step.vars) {
-      if (!renamed_.contains(var.get())) renamed_[var.get()] = Expr(make_var(var->name, var->dtype, var->span));
-    }
-  }
-
-  void add_path(const Path& path, const Substitution& renamed = {}) {
-    for (size_t i = d_.model.around.size(); i < path.size(); ++i) {
-      const Step& step = *path[i];
-      if (says_something(step) || step.vars.empty()) {
-        query_.add(step, renamed);
-        continue;
+/// A case for each loop that may carry the dependence, and one that none does; `outside`: as if the memory were
+/// allocated around the region.
+std::vector<std::vector<Expr>> orders_of(const AccessModel& model, const RegionStatement& first,
+                                         const RegionStatement& second, const InstancePair& two, const Access* a,
+                                         bool outside) {
+  const size_t home = a && !outside ? loops_around(model, first, second, *a->buffer) : 0;
+  std::vector<std::vector<Expr>> cases;
+  std::vector<Expr> equal;
+  const size_t common = common_loops(first, second);
+  for (size_t l = 0; l < common; ++l) {
+    const Step& loop = *first.loops[l];
+    const bool ordered = !is_independent(*loop.stmt) || (a && is_private(*loop.stmt, *a->buffer));
+    for (const VarRef& var : loop.vars) {
+      if (l >= home && ordered) {
+        equal.push_back(two.before(var));
+        cases.push_back(equal);
+        equal.pop_back();
       }
-      for (const VarRef& var : step.vars) {  // a name: unknown, which matters only where it is used
-        const auto now = renamed.find(var.get());
-        unknown_.push_back(now == renamed.end() ? var : VarRef(as<Var>(now->second)));
-        query_.add_variable(unknown_.back());
-      }
+      equal.push_back(two.agree(var));
     }
   }
-
-  /// How many of the common loops stand around the allocation of the memory.
-  size_t loops_around(const Buffer& buffer) const {
-    const auto home = d_.model.home.find(&buffer);
-    if (home == d_.model.home.end()) return 0;
-    size_t count = 0;
-    for (size_t i = d_.model.around.size(); i < home->second.size(); ++i) {
-      for (const RegionStatement* s : {&first_, &second_}) {
-        if (i >= s->path.size() || s->path[i] != home->second[i]) return 0;  // of another execution of one statement
-      }
-      count += !home->second[i]->begins.empty();
-    }
-    return count;
-  }
-
-  /// A case for each loop that may carry the dependence, and one that none does.
-  std::vector<std::vector<Expr>> first_runs_before_second(const Access* a) {
-    const size_t home = a && !outside_ ? loops_around(*a->buffer) : 0;
-    std::vector<std::vector<Expr>> cases;
-    std::vector<Expr> equal;
-    const size_t common = common_loops(first_, second_);
-    for (size_t l = 0; l < common; ++l) {
-      const Step& loop = *first_.loops[l];
-      const bool ordered = !is_independent(*loop.stmt) || (a && is_private(*loop.stmt, *a->buffer));
-      for (const VarRef& var : loop.vars) {
-        const Expr one(var), other = renamed_.at(var.get());
-        if (l >= home && ordered) {
-          equal.push_back(less(one, other));
-          cases.push_back(equal);
-          equal.pop_back();
-        }
-        equal.push_back(apply(Op::Eq, {one, other}));
-      }
-    }
-    if (first_.visit < second_.visit) cases.push_back(equal);
-    return cases;
-  }
-
-  void meet(const Access& a, const Access& b, std::vector<Expr>& touching) {
-    if (a.buffer != b.buffer) {
-      return query_.doubt(fmt::format("'{}' and '{}' may share memory", a.buffer->name, b.buffer->name));
-    }
-    const bool absolute = a.placed != b.placed || (a.placed && common_loops(first_, second_) == 0);
-    touching = {same_element(query_, a, b, renamed_, absolute).condition};
-    query_.require(touching[0]);
-  }
-
-  std::optional<IntegerRelation> relation(size_t outside, const std::vector<std::vector<Expr>>& orders) {
-    std::vector<VarRef> tuple = first_.vars;
-    for (const VarRef& var : second_.vars) tuple.emplace_back(as<Var>(renamed_.at(var.get())));
-    std::vector<VarRef> locals;
-    for (size_t i = outside; i < query_.vars().size(); ++i) {
-      const VarRef& var = query_.vars()[i];
-      if (std::find(tuple.begin(), tuple.end(), var) == tuple.end()) locals.push_back(var);
-    }
-    std::vector<Expr> cases, conditions = query_.conditions();
-    for (const std::vector<Expr>& order : orders) cases.push_back(order.empty() ? bool_imm(true) : conjunction(order));
-    conditions.push_back(chain(Op::Or, cases));
-    const Expr condition = conjunction(conditions);
-    for (const VarRef& var : unknown_) {
-      if (mentions(condition, var.get())) query_.doubt(fmt::format("the value of '{}' is not known", var->name));
-    }
-    const Translation translation{&query_.facts(), &d_.model.constant};
-    IntegerSet set(d_.engine, std::move(tuple), condition, std::move(locals), translation);
-    if (!query_.doubts().empty()) set = as_superset(set, query_.doubts());
-    if (set.emptiness().verdict == Verdict::Proved) return std::nullopt;
-    return relation_of(set, first_.vars.size());
-  }
-
-  const Dependences& d_;
-  const RegionStatement& first_;
-  const RegionStatement& second_;
-  const bool outside_;
-  Contradictions& contradictions_;
-  PathConditions query_;
-  Substitution renamed_;  ///< variables of the second instance
-  std::vector<VarRef> unknown_;  ///< names
-};
+  if (first.visit < second.visit) cases.push_back(equal);
+  return cases;
+}
 
 /// Accesses of one statement to the same elements, between which dependences do not differ.
 struct Class {
@@ -174,22 +67,10 @@ struct Class {
   size_t statement;
 };
 
-bool same_elements(const Access& a, const Access& b) {
-  if (a.buffer != b.buffer || a.path != b.path || a.tiles != b.tiles || a.placed != b.placed ||
-      a.may_pass_end != b.may_pass_end) {
-    return false;
-  }
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const Range &x = a.ranges[d], &y = b.ranges[d];
-    if (x.point != y.point || !same_expr(x.begin, y.begin) || !same_expr(x.extent, y.extent)) return false;
-  }
-  return true;
-}
-
 class Finder {
  public:
   /// With `only`, dependences through that buffer, allocated around the region.
-  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only), contradictions_(d.engine) {
+  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only) {
     walk(d_.function->body, [&](const Stmt& s) {
       if (const Peer* peer = as<Peer>(s)) peers_.insert(peer->buffer.get());
     });
@@ -239,7 +120,7 @@ class Finder {
     PathFacts facts(d_.model);
     std::vector<const Access*> all;
     for (const Class& c : classes_) all.push_back(&access(c));
-    std::vector<std::pair<size_t, size_t>> out = proofs::intersecting_hulls(all, facts);
+    std::vector<std::pair<size_t, size_t>> out = intersecting_hulls(all, facts);
     for (size_t i = 0; i < all.size(); ++i) {
       for (size_t k = i + 1; k < all.size(); ++k) {
         if (all[i]->buffer != all[k]->buffer && may_share(*all[i]->buffer, *all[k]->buffer)) out.emplace_back(i, k);
@@ -264,23 +145,23 @@ class Finder {
   }
 
   void add(size_t first, size_t second, const Access* a, const Access* b, bool reduction = false) {
-    std::optional<Dependence> found =
-        PairQuery(d_, d_.statements[first], d_.statements[second], only_ != nullptr, contradictions_).run(a, b);
-    if (!found) return;
+    const RegionStatement &one = d_.statements[first], &other = d_.statements[second];
+    PathConditions none(d_.model);
+    InstancePair two(none);
+    for (const VarRef& var : other.vars) two.separate(var);
+    std::vector<std::vector<Expr>> orders = orders_of(d_.model, one, other, two, a, only_ != nullptr);
+    if (orders.empty()) return;
     const auto number = [&](const Access* access) {
       return access ? std::optional(static_cast<size_t>(access - d_.model.accesses.data())) : std::nullopt;
     };
-    found->first = first;
-    found->second = second;
-    found->first_access = number(a);
-    found->second_access = number(b);
-    found->reduction = reduction;
-    out_.push_back(std::move(*found));
+    std::vector<VarRef> second_vars;
+    for (const VarRef& var : other.vars) second_vars.emplace_back(as<Var>(two.second(Expr(var))));
+    out_.push_back(
+        {first, second, number(a), number(b), reduction, std::move(second_vars), std::move(orders), new_question()});
   }
 
   const Dependences& d_;
   const Buffer* const only_;
-  Contradictions contradictions_;
   std::vector<Dependence> out_;
   std::vector<Class> classes_;
   std::unordered_set<const Buffer*> peers_;
@@ -289,7 +170,7 @@ class Finder {
 }  // namespace
 
 Dependences dependences(const Function& f, const Stmt& region, const ExactEngine& engine) {
-  Dependences out{&f, region, engine, access_model(f, region), {}, {}};
+  Dependences out{&f, region, engine, access_model(f, region), {}, {}, std::make_shared<Contradictions>(engine)};
   out.statements = region_statements(out.model);
   out.list = Finder(out).run();
   return out;

@@ -1,11 +1,14 @@
 // Accesses of one buffer in lowered loops, element by element.
 // An access belongs to a class when its nest has the class's bounds and its subscripts the class's form; variables of
-// one nest then stand for those of the other.
+// one nest then stand for those of the other. That a class has an element in one iteration only is the cheap test of
+// analysis/stepped.h for each variable; sets of integers are not asked, since a buffer is contracted only if all of its
+// accesses are of few forms.
 #include "helve/analysis/element_access.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "helve/analysis/stepped.h"
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/visit.h"
@@ -45,23 +48,21 @@ ElementAccess element(const Access& access, const AccessModel& model) {
 bool one_iteration_each(const ElementClass& c) {
   std::vector<bool> placed(c.loops.size(), false);
   for (const Expr& index : c.indices) {
-    const Sum sum = sum_of(index);
+    Expr rest = index;
     std::vector<std::pair<int64_t, size_t>> steps;  // length, loop
-    for (const Term& term : sum.terms) {
-      for (size_t v = 0; v < c.loops.size(); ++v) {
-        const bool alone = term.factors.size() == 1 && term.factors[0].get() == c.loops[v].var.get();
-        const bool inside = std::any_of(term.factors.begin(), term.factors.end(),
-                                        [&](const Expr& factor) { return mentions(factor, c.loops[v].var.get()); });
-        if (inside && (!alone || placed[v])) return false;
-        if (!alone) continue;
-        placed[v] = true;
-        steps.emplace_back(std::abs(term.coefficient), v);
-      }
+    for (size_t v = 0; v < c.loops.size(); ++v) {
+      const Var* var = c.loops[v].var.get();
+      if (!mentions(rest, var)) continue;
+      std::optional<Stepped> stepped = stepped_by(rest, var);
+      if (!stepped || placed[v]) return false;
+      placed[v] = true;
+      steps.emplace_back(std::abs(stepped->step), v);
+      rest = std::move(stepped->rest);
     }
     std::sort(steps.begin(), steps.end());
     std::optional<int64_t> span = 0;
     for (const auto& [length, v] : steps) {
-      if (!span || length <= *span) return false;
+      if (!span || !forces_equal(length, {-*span, *span})) return false;
       const std::optional<int64_t> extent = interval_of(c.loops[v].extent, c.facts).high;
       if (!extent || *extent > (int64_t{1} << 40) / length)
         span.reset();

@@ -11,6 +11,7 @@
 #include "helve/analysis/path_facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/address_terms.h"
 
@@ -207,19 +208,21 @@ std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const st
 
 Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
   Expr address = int_imm(0);
-  if (buffer.layout) {
-    for (const AddressTerm& term : address_terms(*buffer.layout, *constant_shape(buffer.shape))) {
-      const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
-      const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
-      address = address + digit * int_imm(term.stride);
-    }
-    return address;
-  }
   Expr pitch = int_imm(1);
   for (size_t d = indices.size(); d-- > 0;) {
     const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
     address = address + indices[d] * stride;
     if (buffer.strides.empty()) pitch = pitch * buffer.shape[d];
+  }
+  return address;
+}
+
+Expr layout_address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr address = int_imm(0);
+  for (const AddressTerm& term : address_terms(*buffer.layout, layout_domain(buffer))) {
+    const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
+    const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
+    address = address + digit * int_imm(term.stride);
   }
   return address;
 }

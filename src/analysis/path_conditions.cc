@@ -35,7 +35,13 @@ void PathConditions::add(const Step& step, const Substitution& renamed) {
     doubt(step.vars.empty() ? "how often a while loop runs is not known"
                             : fmt::format("the value of '{}' is not known", step.vars[0]->name));
   }
-  learn(facts_, own, model_.constant);
+  later_.push_back(std::move(own));
+}
+
+const Facts& PathConditions::facts() const {
+  for (const Step& step : later_) learn(facts_, step, constant_);
+  later_.clear();
+  return facts_;
 }
 
 }  // namespace helve

@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/path_facts.h"
+#include "helve/arith/evaluator.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
@@ -178,8 +180,9 @@ class Uses {
     if (vars.size() != 1) return false;
     const Interval range = facts.range_of(*vars.begin());
     if (!range.low || !range.high || *range.high - *range.low >= 64) return false;
+    const Evaluator value(bits, {VarRef(*vars.begin())});
     for (int64_t v = *range.low; v <= *range.high; ++v) {
-      const std::optional<int64_t> one = constant_value(substitute(bits, {{*vars.begin(), int_imm(v)}}));
+      const std::optional<int64_t> one = value.at(std::array{v});
       if (!one || *one < 0 || *one >= kWarp) return false;
     }
     return true;

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "helve/arith/sum.h"
@@ -17,11 +18,10 @@
 
 namespace helve {
 
-/// low <= terms <= high.
+/// low <= terms <= high, or anything but `other`.
 struct SumBounds {
   Sum terms;  ///< with the constant 0 and a positive first term
-  uint64_t hash = 0;
-  std::optional<int64_t> low, high;
+  std::optional<int64_t> low, high, other;
 };
 
 namespace {
@@ -31,7 +31,7 @@ std::optional<SumBounds> bounds_of(const Expr& condition) {
   const Apply* node = as<Apply>(condition);
   if (!node || node->args.size() != 2 || !node->args[0]->dtype.is_index()) return std::nullopt;
   Op op = node->op;
-  if (op != Op::Lt && op != Op::Le && op != Op::Gt && op != Op::Ge && op != Op::Eq) return std::nullopt;
+  if (op != Op::Lt && op != Op::Le && op != Op::Gt && op != Op::Ge && op != Op::Eq && op != Op::Ne) return std::nullopt;
   const std::optional<Sum> difference = add(sum_of(node->args[0]), sum_of(node->args[1]), -1);
   if (!difference || difference->constant == INT64_MIN) return std::nullopt;
   SumBounds out;
@@ -44,8 +44,8 @@ std::optional<SumBounds> bounds_of(const Expr& condition) {
   }
   const int64_t bound = -out.terms.constant;
   out.terms.constant = 0;
-  out.hash = structural_hash(expr_of(out.terms));
   const int64_t strict = op == Op::Lt || op == Op::Gt;
+  if (op == Op::Ne) out.other = bound;
   if (op == Op::Eq || op == Op::Ge || op == Op::Gt) {
     if (bound > INT64_MAX - strict) return std::nullopt;
     out.low = bound + strict;
@@ -67,18 +67,69 @@ bool of_one_sum(const Sum& a, const Sum& b) {
   return true;
 }
 
+/// Conditions as a text that is the same for those that differ in names of variables only, so that they are one
+/// question. A variable is numbered by its first use; what is fixed, and what is neither a number nor an operator, is
+/// itself.
+class PartText {
+ public:
+  /// With `named`, variables are themselves: what is no operator may use them.
+  PartText(const std::unordered_set<const Var*>& fixed, bool named) : fixed_(fixed), named_(named) {}
+
+  void add(const Expr& condition) {
+    write(condition);
+    text_ += ';';
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void write(const Expr& e) {
+    const Apply* node = as<Apply>(e);
+    if (node) {
+      put('(', static_cast<int64_t>(node->op));
+      for (const Expr& arg : node->args) write(arg);
+    } else if (const int64_t* number = e->dtype.is_index() ? int_value(e) : nullptr) {
+      put('n', *number);
+    } else if (const Var* var = as<Var>(e); var && !named_ && var->dtype.is_index() && !fixed_.contains(var)) {
+      put('v', static_cast<int64_t>(numbers_.emplace(var, numbers_.size()).first->second));
+    } else {
+      put('e', static_cast<int64_t>(reinterpret_cast<intptr_t>(e.get())));
+    }
+  }
+  void put(char kind, int64_t value) {
+    text_ += kind;
+    text_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  const std::unordered_set<const Var*>& fixed_;
+  const bool named_;
+  std::unordered_map<const Var*, size_t> numbers_;
+  std::string text_;
+};
+
 }  // namespace
 
 struct Contradictions::Memory {
   struct Condition {
     Expr expr;  ///< keeps it alive, so that its address stays its own
     std::vector<const Var*> vars;
+    bool plain = true;  ///< of numbers, variables and operators only
     std::optional<SumBounds> bounds;
+    size_t sum = 0;  ///< the number of the bounds' terms: equal ones have one
+  };
+  /// What conditions say of a sum.
+  struct Range {
+    size_t question = 0;  ///< to which it belongs
+    int64_t low = INT64_MIN, high = INT64_MAX;
   };
 
   ExactEngine engine;
   std::unordered_map<const ExprNode*, Condition> conditions;
-  std::map<std::vector<const ExprNode*>, bool> parts;
+  std::unordered_map<uint64_t, std::vector<std::pair<Sum, size_t>>> sums;  ///< with their numbers, by hash
+  std::vector<Range> ranges;  ///< of the sums
+  size_t questions = 0;
+  std::unordered_map<std::string, bool> parts;  ///< by their text
+
+  explicit Memory(const ExactEngine& engine) : engine(engine) {}
 
   const Condition& know(const Expr& e) {
     auto [at, fresh] = conditions.try_emplace(e.get());
@@ -89,50 +140,59 @@ struct Contradictions::Memory {
     walk(e, [&](const Expr& node) {
       const Var* var = as<Var>(node);
       if (var && seen.insert(var).second) out.vars.push_back(var);
+      out.plain &= var || node->kind == ExprKind::IntImm || node->kind == ExprKind::Apply;
     });
     out.bounds = bounds_of(e);
+    if (out.bounds) out.sum = number_of(out.bounds->terms);
     return out;
+  }
+
+  size_t number_of(const Sum& sum) {
+    std::vector<std::pair<Sum, size_t>>& candidates = sums[structural_hash(expr_of(sum))];
+    const auto at = std::find_if(candidates.begin(), candidates.end(),
+                                 [&](const auto& other) { return of_one_sum(other.first, sum); });
+    if (at != candidates.end()) return at->second;
+    candidates.emplace_back(sum, ranges.size());
+    ranges.emplace_back();
+    return candidates.back().second;
+  }
+
+  std::vector<const Condition*> known(const std::vector<Expr>& exprs) {
+    std::vector<const Condition*> out;
+    for (const Expr& each : exprs) {
+      for (const Expr& part : operands_of_chain(each, Op::And)) out.push_back(&know(part));
+    }
+    return out;
+  }
+
+  /// Do two of the conditions bound one sum from both sides, with nothing between?
+  bool exclude_each_other(const std::vector<const Condition*>& all) {
+    ++questions;
+    for (const Condition* each : all) {
+      if (!each->bounds) continue;
+      Range& range = ranges[each->sum];
+      if (range.question != questions) range = Range{questions};
+      if (each->bounds->terms.is_constant()) range = Range{questions, 0, 0};
+      if (each->bounds->low) range.low = std::max(range.low, *each->bounds->low);
+      if (each->bounds->high) range.high = std::min(range.high, *each->bounds->high);
+      if (range.low > range.high) return true;
+    }
+    return std::any_of(all.begin(), all.end(), [&](const Condition* each) {
+      if (!each->bounds || !each->bounds->other) return false;
+      const int64_t other = *each->bounds->other;
+      const Range& range = ranges[each->sum];
+      return range.low == other && range.high == other;
+    });
   }
 
   bool is_empty(const std::vector<const Condition*>& part, const std::unordered_set<const Var*>& fixed);
 };
 
-namespace {
-
-/// Do two of the conditions bound one sum from both sides, with nothing between?
-template <class Condition>
-bool exclude_each_other(const std::vector<const Condition*>& all) {
-  std::unordered_map<uint64_t, std::vector<SumBounds>> known;
-  for (const Condition* each : all) {
-    if (!each->bounds) continue;
-    const SumBounds& bounds = *each->bounds;
-    if (bounds.terms.is_constant()) {
-      if ((bounds.low && *bounds.low > 0) || (bounds.high && *bounds.high < 0)) return true;
-      continue;
-    }
-    std::vector<SumBounds>& candidates = known[bounds.hash];
-    const auto at = std::find_if(candidates.begin(), candidates.end(),
-                                 [&](const SumBounds& other) { return of_one_sum(other.terms, bounds.terms); });
-    if (at == candidates.end()) {
-      candidates.push_back(bounds);
-      continue;
-    }
-    if (bounds.low && (!at->low || *at->low < *bounds.low)) at->low = bounds.low;
-    if (bounds.high && (!at->high || *at->high > *bounds.high)) at->high = bounds.high;
-    if (at->low && at->high && *at->low > *at->high) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
                                       const std::unordered_set<const Var*>& fixed) {
-  std::vector<const ExprNode*> key;
-  for (const Condition* each : part) key.push_back(each->expr.get());
-  std::sort(key.begin(), key.end());
-  key.erase(std::unique(key.begin(), key.end()), key.end());
-  const auto [at, fresh] = parts.try_emplace(std::move(key), false);
+  PartText text(fixed, std::any_of(part.begin(), part.end(), [](const Condition* each) { return !each->plain; }));
+  for (const Condition* each : part) text.add(each->expr);
+  const auto [at, fresh] = parts.try_emplace(text.text(), false);
   if (!fresh) return at->second;
   std::vector<Expr> all;
   std::vector<VarRef> vars;
@@ -147,8 +207,12 @@ bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
   return at->second;
 }
 
-Contradictions::Contradictions(const ExactEngine& engine) : memory_(new Memory{engine, {}, {}}) {}
+Contradictions::Contradictions(const ExactEngine& engine) : memory_(new Memory(engine)) {}
 Contradictions::~Contradictions() = default;
+
+bool Contradictions::excluded(const std::vector<Expr>& conditions) {
+  return memory_->exclude_each_other(memory_->known(conditions));
+}
 
 bool Contradictions::found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed,
                            size_t from) {
@@ -161,7 +225,7 @@ bool Contradictions::found(const std::vector<Expr>& conditions, const std::unord
       counts.push_back(n >= from);
     }
   }
-  if (exclude_each_other(all)) return true;
+  if (memory_->exclude_each_other(all)) return true;
   // Conditions of one part have one root.
   std::vector<size_t> root(all.size());
   std::iota(root.begin(), root.end(), size_t{0});

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/rounding.h"
@@ -111,7 +112,7 @@ Expr fold_float_negation(const Apply& node) {
 
 }  // namespace
 
-std::optional<int64_t> fold_values(Op op, DType operand, const std::vector<int64_t>& values) {
+std::optional<int64_t> fold_values(Op op, DType operand, std::span<const int64_t> values) {
   if (op == Op::Select || operand.is_float()) return std::nullopt;
   WideResult wide = values.size() == 1 ? fold_unary(op, widen(values[0], operand))
                                        : fold_binary(op, operand, widen(values[0], operand), widen(values[1], operand));

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "helve/ir/expr/expr.h"
 
@@ -12,7 +12,7 @@ namespace helve {
 
 /// The value of `op` on integer (or bool) values of `operand` type, as the bit pattern that an IntImm holds. Empty when
 /// it is undefined (zero divisor, shift out of range), leaves int64 (index), or is not an integer operation.
-std::optional<int64_t> fold_values(Op op, DType operand, const std::vector<int64_t>& values);
+std::optional<int64_t> fold_values(Op op, DType operand, std::span<const int64_t> values);
 
 /// The constant that the node is, when its operands are constants; else null.
 Expr fold_constants(const Expr& e);

@@ -1,4 +1,5 @@
 // Expressions abstracted and translated to a set of isl.
+// Entries of an image are dimensions that equal it, so that isl makes one system of all linear conditions.
 // What is no condition on the points is dropped before isl has to carry it.
 #include "isl_problem.h"
 
@@ -43,18 +44,20 @@ Problem::Problem(const ExactEngine& engine, std::vector<VarRef> tuple_vars, cons
     : tuple(std::move(tuple_vars)) {
   AffineAbstraction abstract(translation);
   condition = abstract(condition_of);
-  std::vector<VarRef> unknowns = abstract.unknowns();
-  if (image_of.empty()) drop_free_conditions(unknowns);
   std::vector<Expr> all = {condition};
   for (const Expr& e : image_of) {
-    image.push_back(abstract(e));
-    all.push_back(image.back());
+    image.push_back(make_var(fmt::format("image{}", image.size())));
+    all.push_back(make_ref<Apply>(kBool, Op::Eq, std::vector<Expr>{Expr(image.back()), abstract(e)}));
   }
+  if (!image.empty()) condition = conjunction(all);
+  std::vector<VarRef> unknowns = abstract.unknowns();
+  drop_free_conditions(unknowns);
   inexact = abstract.reason();
   dims = tuple;
+  dims.insert(dims.end(), image.begin(), image.end());
   dims.insert(dims.end(), locals.begin(), locals.end());
   dims.insert(dims.end(), unknowns.begin(), unknowns.end());
-  params = free_variables(all, dims);
+  params = free_variables({condition}, dims);
   within_budget(engine.state(), [&] {
     translator.emplace(engine.state(), dims, params);
     domain = translator->condition(condition).intersect(ranges());

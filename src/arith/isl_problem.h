@@ -12,16 +12,16 @@
 
 namespace helve {
 
-/// What sets and relations share: expressions abstracted over a space of tuple, locals, unknowns and parameters.
+/// What sets and relations share: expressions abstracted over a space of tuple, image, locals, unknowns and parameters.
 struct Problem {
   Problem(const ExactEngine& engine, std::vector<VarRef> tuple_vars, const Expr& condition_of,
           const std::vector<Expr>& image_of, const std::vector<VarRef>& locals, const Translation& translation);
 
   std::vector<VarRef> tuple;
+  std::vector<VarRef> image;  ///< a variable for each entry, the dimensions after the tuple
   std::vector<VarRef> dims;
   std::vector<VarRef> params;
   Expr condition;
-  std::vector<Expr> image;
   std::string inexact;
   std::optional<Translator> translator;
   std::optional<isl::set> domain;  ///< nothing when the budget was exceeded

@@ -14,11 +14,15 @@ namespace helve {
 
 namespace {
 
-/// A row of coefficients whose last column is the constant, and at most one quotient, whose factor is 1 or -1.
+using Constraint = Translator::Constraint;
+
+/// A row of coefficients whose last column is the constant, minima and maxima with their factors, and at most one
+/// quotient, whose factor is 1 or -1.
 struct Row {
   std::vector<int64_t> row;
   const Apply* quotient = nullptr;
   int64_t sign = 0;
+  std::vector<std::pair<const Apply*, int64_t>> extremes = {};
 };
 
 /// Adds `factor` times an expression. False if it is not linear, or where a coefficient would leave 64 bits.
@@ -48,6 +52,8 @@ bool add_linear(const Expr& e, int64_t factor, const std::unordered_map<const Va
       to.quotient = node;
       to.sign = factor;
       return true;
+    case Op::Min:
+    case Op::Max: to.extremes.emplace_back(node, factor); return true;
     default: return false;
   }
 }
@@ -71,35 +77,89 @@ bool negate(Row& of) {
                       [](int64_t& each) { return __builtin_sub_overflow(0, each, &each); });
 }
 
-/// A comparison is `row >= 0`, or `row = 0`.
-struct Constraint {
-  std::vector<int64_t> row;
-  bool equality;
-};
+/// One of the conjunctions holds.
+using Cases = std::vector<std::vector<Constraint>>;
 
-/// Adds a comparison; false if it is none of linear expressions. An equality with a quotient is two inequalities.
-bool add_constraints(const Expr& e, const std::unordered_map<const Var*, unsigned>& columns, unsigned width,
-                     std::vector<Constraint>* to) {
+constexpr size_t kCaseLimit = 8;
+
+/// All of one of the first and all of one of the second; nothing if these are too many.
+std::optional<Cases> both(const Cases& first, const Cases& second) {
+  if (first.size() * second.size() > kCaseLimit) return std::nullopt;
+  Cases out;
+  for (const std::vector<Constraint>& one : first) {
+    for (const std::vector<Constraint>& other : second) {
+      out.push_back(one);
+      out.back().insert(out.back().end(), other.begin(), other.end());
+    }
+  }
+  return out;
+}
+
+/// `row = 0`, or `row >= 0`; `v <= min(x, y)` is `v <= x` and `v <= y`, `v <= max(x, y)` is `v <= x` or `v <= y`. An
+/// equality with a quotient is two inequalities. Nothing if it is not linear, or has too many cases.
+std::optional<Cases> cases_of(Row of, bool equality, const std::unordered_map<const Var*, unsigned>& columns) {
+  if (!of.extremes.empty()) {
+    if (equality) return std::nullopt;
+    const auto [extreme, factor] = of.extremes.back();
+    of.extremes.pop_back();
+    Cases out;
+    for (const Expr& arg : extreme->args) {
+      Row each = of;
+      if (!add_linear(arg, factor, columns, each)) return std::nullopt;
+      std::optional<Cases> cases = cases_of(std::move(each), false, columns);
+      if (cases && !out.empty() && (extreme->op == Op::Min) == (factor > 0)) {
+        cases = both(out, *cases);
+        out.clear();
+      }
+      if (!cases || out.size() + cases->size() > kCaseLimit) return std::nullopt;
+      out.insert(out.end(), cases->begin(), cases->end());
+    }
+    return out;
+  }
+  if (!of.quotient) return Cases{{{std::move(of.row), equality}}};
+  Row below = of;
+  if (!clear_quotient(of, columns)) return std::nullopt;
+  if (equality && (!negate(below) || !clear_quotient(below, columns))) return std::nullopt;
+  const std::optional<Cases> at_least = cases_of(std::move(of), false, columns);
+  if (!at_least || !equality) return at_least;
+  const std::optional<Cases> at_most = cases_of(std::move(below), false, columns);
+  return at_most ? both(*at_least, *at_most) : std::nullopt;
+}
+
+/// A comparison as cases; nothing if it is none of linear expressions.
+std::optional<Cases> cases_of(const Expr& e, const std::unordered_map<const Var*, unsigned>& columns, unsigned width) {
   const Apply* node = as<Apply>(e);
-  if (!node) return false;
+  if (!node) return std::nullopt;
   const bool strict = node->op == Op::Lt || node->op == Op::Gt;
   const bool right_is_greater = node->op == Op::Lt || node->op == Op::Le;
-  if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return false;
-  const bool equality = node->op == Op::Eq;
+  if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return std::nullopt;
   const int64_t sign = right_is_greater ? -1 : 1;
-  Row out{std::vector<int64_t>(width), nullptr, 0};
-  if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) return false;
-  if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return false;
-  if (!out.quotient) {
-    to->push_back({std::move(out.row), equality});
-    return true;
+  Row out{std::vector<int64_t>(width)};
+  if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) {
+    return std::nullopt;
   }
-  Row below = out;
-  if (!clear_quotient(out, columns)) return false;
-  if (equality && (!negate(below) || !clear_quotient(below, columns))) return false;
-  to->push_back({std::move(out.row), false});
-  if (equality) to->push_back({std::move(below.row), false});
-  return true;
+  if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return std::nullopt;
+  return cases_of(std::move(out), node->op == Op::Eq, columns);
+}
+
+/// `row >= 0` and `-row + c >= 0` with a negative c.
+bool exclude_each_other(const Constraint& a, const Constraint& b) {
+  if (a.equality || b.equality) return false;
+  int64_t sum = 0;
+  for (size_t c = 0; c + 1 < a.row.size(); ++c) {
+    if (__builtin_add_overflow(a.row[c], b.row[c], &sum) || sum != 0) return false;
+  }
+  return !__builtin_add_overflow(a.row.back(), b.row.back(), &sum) && sum < 0;
+}
+
+/// Leaves the cases that none of the constraints excludes at sight.
+void drop_excluded(Cases& cases, const std::vector<Constraint>& known) {
+  std::erase_if(cases, [&](const std::vector<Constraint>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const Constraint& one) {
+      return std::any_of(known.begin(), known.end(),
+                         [&](const Constraint& other) { return exclude_each_other(one, other); });
+    });
+  });
 }
 
 isl_mat* matrix_of(const Engine& engine, const std::vector<Constraint>& all, bool equalities, unsigned width) {
@@ -186,6 +246,10 @@ isl::set Translator::condition_once(const Expr& e) const {
     case Op::And: return conjunction(e);
     case Op::Or: return condition(args[0]).unite(condition(args[1]));
     case Op::Not: return condition(args[0]).complement();
+    default: break;
+  }
+  if (const std::optional<Cases> cases = cases_of(e, columns_, width_)) return any_of(*cases);
+  switch (node->op) {
     case Op::Lt: return value(args[0]).lt_set(value(args[1]));
     case Op::Le: return value(args[0]).le_set(value(args[1]));
     case Op::Gt: return value(args[0]).gt_set(value(args[1]));
@@ -197,17 +261,57 @@ isl::set Translator::condition_once(const Expr& e) const {
 }
 
 /// All linear comparisons become one basic set: translated one by one, isl would simplify what is left after each.
+/// Other conditions with one basic set, as equal quotients, are intersected with it before those with several: an
+/// intersection of sets asks of each pair of basic sets whether it is empty, which costs more than all the rest.
 isl::set Translator::conjunction(const Expr& e) const {
   std::vector<Constraint> linear;
+  std::vector<Cases> unions;
   std::vector<Expr> others;
   for (const Expr& each : operands_of_chain(e, Op::And)) {
-    if (!add_constraints(each, columns_, width_, &linear)) others.push_back(each);
+    std::optional<Cases> cases = cases_of(each, columns_, width_);
+    if (!cases) {
+      others.push_back(each);
+    } else if (cases->size() > 1) {
+      unions.push_back(std::move(*cases));
+    } else {
+      linear.insert(linear.end(), (*cases)[0].begin(), (*cases)[0].end());
+    }
   }
-  isl_mat* const equal = matrix_of(engine_, linear, true, width_);
-  isl_mat* const at_least = matrix_of(engine_, linear, false, width_);
-  isl::set out = isl::manage(isl_set_from_basic_set(isl_basic_set_from_constraint_matrices(
-      space_.copy(), equal, at_least, isl_dim_set, isl_dim_param, isl_dim_div, isl_dim_cst)));
-  for (const Expr& each : others) out = out.intersect(condition(each));
+  for (Cases& cases : unions) {
+    drop_excluded(cases, linear);
+    if (cases.size() == 1) linear.insert(linear.end(), cases[0].begin(), cases[0].end());
+  }
+  isl::basic_set all = all_of(linear);
+  std::vector<isl::set> several;
+  for (const Cases& cases : unions) {
+    if (cases.size() != 1) several.push_back(any_of(cases));
+  }
+  for (const Expr& each : others) {
+    isl::set set = condition(each);
+    if (isl_set_n_basic_set(set.get()) != 1) {
+      several.push_back(std::move(set));
+      continue;
+    }
+    isl_basic_set_list* const parts = isl_set_get_basic_set_list(set.get());
+    isl_basic_set* const only = isl_basic_set_list_get_basic_set(parts, 0);
+    isl_basic_set_list_free(parts);
+    all = all.intersect(isl::manage(only));
+  }
+  isl::set out = all;
+  for (const isl::set& each : several) out = out.intersect(each);
+  return out;
+}
+
+isl::basic_set Translator::all_of(const std::vector<Constraint>& all) const {
+  isl_mat* const equal = matrix_of(engine_, all, true, width_);
+  isl_mat* const at_least = matrix_of(engine_, all, false, width_);
+  return isl::manage(isl_basic_set_from_constraint_matrices(space_.copy(), equal, at_least, isl_dim_set, isl_dim_param,
+                                                            isl_dim_div, isl_dim_cst));
+}
+
+isl::set Translator::any_of(const std::vector<std::vector<Constraint>>& cases) const {
+  isl::set out = isl::set::empty(space_);
+  for (const std::vector<Constraint>& all : cases) out = out.unite(isl::set(all_of(all)));
   return out;
 }
 

@@ -25,6 +25,11 @@ class Translator {
   isl::set condition(const Expr& e) const {
     return known_conditions_.of(e, [&] { return condition_once(e); });
   }
+  /// `row >= 0`, or `row = 0`: coefficients of dimensions and parameters, then the constant.
+  struct Constraint {
+    std::vector<int64_t> row;
+    bool equality;
+  };
   /// least <= var <= greatest.
   isl::set between(const VarRef& var, int64_t least, int64_t greatest) const;
 
@@ -32,6 +37,8 @@ class Translator {
   isl::pw_aff value_once(const Expr& e) const;
   isl::set condition_once(const Expr& e) const;
   isl::set conjunction(const Expr& e) const;
+  isl::basic_set all_of(const std::vector<Constraint>& all) const;
+  isl::set any_of(const std::vector<std::vector<Constraint>>& cases) const;  ///< all of one
   isl::val number(int64_t value) const { return isl::val(space_.ctx(), static_cast<long>(value)); }
   isl::pw_aff constant(int64_t value) const;
   isl::pw_aff variable(const Var* var) const;

@@ -2,7 +2,6 @@
 // A query runs within one budget; a superset answers only what also holds of its subsets.
 #include "helve/arith/relation.h"
 
-#include "helve/ir/expr/build.h"
 #include "isl_points.h"
 #include "isl_problem.h"
 
@@ -29,24 +28,15 @@ IntegerRelation::IntegerRelation(const ExactEngine& engine, std::vector<VarRef> 
   Problem problem(engine, std::move(tuple), condition, image, locals, translation);
   std::optional<isl::map> map;
   if (problem.domain) {
-    within_budget(engine.state(), [&] {
-      isl_pw_aff_list* list = isl_pw_aff_list_alloc(engine.state()->context, static_cast<int>(image.size()));
-      for (const Expr& e : problem.image) {
-        list = isl_pw_aff_list_add(list, problem.translator->value(e).release());
-      }
-      isl_space* space = isl_space_from_domain(problem.translator->space().copy());
-      space = isl_space_add_dims(space, isl_dim_out, static_cast<unsigned>(image.size()));
-      isl_multi_pw_aff* values = isl_multi_pw_aff_from_pw_aff_list(space, list);
-      isl::map whole = isl::manage(isl_map_from_multi_pw_aff(values)).intersect_domain(*problem.domain);
-      const unsigned first = static_cast<unsigned>(problem.tuple.size());
-      map = isl::manage(
-          isl_map_project_out(whole.release(), isl_dim_in, first, static_cast<unsigned>(problem.dims.size()) - first));
+    const bool done = within_budget(engine.state(), [&] {
+      const unsigned arity = static_cast<unsigned>(problem.tuple.size());
+      isl_map* all = isl_map_from_range(projected_from(*problem.domain, arity + image.size()).release());
+      map = isl::manage(isl_map_move_dims(all, isl_dim_in, 0, isl_dim_out, 0, arity));
     });
+    if (!done) map.reset();
   }
-  std::vector<VarRef> entries;
-  for (size_t i = 0; i < image.size(); ++i) entries.push_back(make_var(fmt::format("image{}", i)));
-  data_ = std::make_shared<Data>(
-      Data{engine.state(), problem.tuple, std::move(entries), problem.params, problem.inexact, map});
+  data_ =
+      std::make_shared<Data>(Data{engine.state(), problem.tuple, problem.image, problem.params, problem.inexact, map});
 }
 
 std::optional<std::string> IntegerRelation::text(const std::vector<std::string>& tuple_names,

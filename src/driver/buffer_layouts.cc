@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver_targets.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -60,7 +61,9 @@ std::vector<BufferLayout> buffer_layouts(const Lowered& lowered, const CompileOp
           row.reason += "; " + own->reason;
           chosen.erase(own);
         }
-        if (row.layout) row.domain = *constant_shape(place.buffer->shape);
+        if (row.layout) {
+          row.domain = place.buffer->layout ? layout_domain(*place.buffer) : *constant_shape(place.buffer->shape);
+        }
       }
       out.push_back(std::move(row));
     }

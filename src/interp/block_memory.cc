@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "trace.h"
@@ -18,9 +19,13 @@ namespace {
 std::shared_ptr<const std::vector<int64_t>> addresses_of(const Buffer& buffer) {
   if (!buffer.layout) return nullptr;
   auto out = std::make_shared<std::vector<int64_t>>();
-  const int64_t size = buffer.layout->size();
+  const std::vector<int64_t> shape = *constant_shape(buffer.shape), domain = layout_domain(buffer);
+  int64_t size = 1;
+  for (const int64_t extent : shape) size *= extent;
   out->reserve(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) out->push_back(buffer.layout->apply(i).front().at(axes::m()));
+  for (int64_t i = 0; i < size; ++i) {
+    out->push_back(buffer.layout->apply(flatten(unflatten(i, shape), domain)).front().at(axes::m()));
+  }
   return out;
 }
 

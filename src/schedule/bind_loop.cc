@@ -1,6 +1,6 @@
-// The primitive that gives iterations of a loop to executors: blocks of the grid, threads of a block, cores of a
-// cluster. Executors are what the language has for them: coordinates of T.Kernel, a T.threads loop, the last axis of a
-// mesh.
+// Primitives that give iterations of a loop to executors: blocks of the grid, threads of a block, cores of a cluster.
+// Executors are what the language has for them: coordinates of T.Kernel, a T.threads loop, the last axis of a mesh.
+// What a block does as a whole, by tile operations, parallel loops and fragments, its threads divide among them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -139,6 +139,13 @@ Rewrite to_cores(const FunctionRef& f, const Arguments& arguments) {
   return out;
 }
 
+bool is_block(int64_t threads) { return threads >= kWarp && threads % kWarp == 0 && threads <= kMostThreads; }
+
+Edited with_threads(const FunctionRef& f, const Cursor& at, int64_t threads) {
+  const Kernel* now = as<Kernel>(statement_at(*f, at));
+  return revise(f, at, Stmt(copy_with(*now, [&](Kernel& kernel) { kernel.threads = threads; })));
+}
+
 /// `for i in serial(64): S` becomes `for i in threads(64): S` in a kernel of 64 threads.
 Rewrite to_threads(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
@@ -146,7 +153,7 @@ Rewrite to_threads(const FunctionRef& f, const Arguments& arguments) {
   const Stmt old = required_at(f, at);
   const Expr extent = simplified(loop.extents[0]);
   const int64_t* threads = int_value(extent);
-  if (!threads || *threads < kWarp || *threads % kWarp != 0 || *threads > kMostThreads) {
+  if (!threads || !is_block(*threads)) {
     arguments.refuse(fmt::format("a block has a multiple of {} threads, at most {}, the loop {} iterations", kWarp,
                                  kMostThreads, threads ? std::to_string(*threads) : "an unknown number of"),
                      old, "split() the loop and bind the inner one");
@@ -160,9 +167,7 @@ Rewrite to_threads(const FunctionRef& f, const Arguments& arguments) {
   const Expr value = simplified(loop.begins[0] + Expr(var));
   const Stmt body = same_expr(value, Expr(var)) ? loop.body : substitute(loop.body, {{var.get(), value}});
   Edited edited = revise(f, at, with_header(loop, LoopKind::Thread, {var}, {int_imm(0)}, {extent}, body));
-  const Kernel* now = as<Kernel>(statement_at(*edited.function, kernel_at));
-  edited = edited.then(
-      revise(edited.function, kernel_at, Stmt(copy_with(*now, [&](Kernel& kernel) { kernel.threads = *threads; }))));
+  edited = edited.then(with_threads(edited.function, kernel_at, *threads));
   return {edited, {at, 1}, {at, 1}, {{var, value}}, {}, {at}};
 }
 
@@ -177,6 +182,20 @@ Rewrite bind_loop(const FunctionRef& f, const Arguments& arguments) {
   if (to == "thread") return to_threads(f, arguments);
   if (to == "core") return to_cores(f, arguments);
   return with_coordinate(f, loop_of_grid(f, arguments));
+}
+
+/// threads(b, 128): `with T.Kernel(n) as b: S` becomes `with T.Kernel(n, threads=128) as b: S`.
+Rewrite set_threads(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const Stmt s = required_at(f, at);
+  const int64_t count = arguments.integer(1);
+  if (!as<Kernel>(s)) arguments.refuse("the statement is no T.Kernel", s, "name a coordinate of the grid");
+  if (!is_block(count)) {
+    arguments.refuse(
+        fmt::format("a block has a multiple of {} threads, at most {}, not {}", kWarp, kMostThreads, count), s,
+        "choose such a number");
+  }
+  return {with_threads(f, at, count), {at, 1}, {at, 1}, {}, {}, {at}};
 }
 
 }  // namespace helve

@@ -17,8 +17,6 @@ namespace helve {
 
 namespace {
 
-MemoryScope scope_of(const std::string& word) { return word == "shared" ? MemoryScope::Shared : MemoryScope::Local; }
-
 /// The buffer of that name that the statement uses.
 BufferRef used_buffer(const FunctionRef& f, const Stmt& s, const Arguments& arguments, size_t argument) {
   std::vector<std::string> known;
@@ -36,8 +34,8 @@ BufferRef used_buffer(const FunctionRef& f, const Stmt& s, const Arguments& argu
 /// Loads, and with `stores` stores, of one buffer become those of another one, whose first element is `begin`.
 class Redirect {
  public:
-  Redirect(const Buffer& from, BufferRef to, const std::vector<Expr>& begin, bool stores, bool reversed = false)
-      : from_(from), to_(std::move(to)), begin_(begin), stores_(stores), reversed_(reversed) {}
+  Redirect(const Buffer& from, BufferRef to, const std::vector<Expr>& begin, bool stores)
+      : from_(from), to_(std::move(to)), begin_(begin), stores_(stores) {}
 
   Stmt operator()(const Stmt& s) {
     const Stmt below =
@@ -61,20 +59,19 @@ class Redirect {
   std::vector<Expr> moved(const std::vector<Expr>& indices) const {
     std::vector<Expr> out;
     for (size_t d = 0; d < indices.size(); ++d) out.push_back(simplify(simplify(indices[d]) - begin_[d]));
-    if (reversed_) std::reverse(out.begin(), out.end());
     return out;
   }
 
   const Buffer& from_;
   const BufferRef to_;
   const std::vector<Expr>& begin_;
-  const bool stores_, reversed_;
+  const bool stores_;
   Memo<Expr> known_;
 };
 
 /// Loops over the box, with the copy of one element inside; `f` names what is taken.
 Stmt copy_box(const FunctionRef& f, const Footprint& box, const BufferRef& buffer, const BufferRef& cache, bool back,
-              const Span& span, bool reversed = false) {
+              const Span& span) {
   std::vector<VarRef> vars;
   std::vector<Expr> here, there;
   for (size_t d = 0; d < box.begin.size(); ++d) {
@@ -83,7 +80,6 @@ Stmt copy_box(const FunctionRef& f, const Footprint& box, const BufferRef& buffe
     here.push_back(vars.back() ? Expr(vars.back()) : int_imm(0));
     there.push_back(simplify(box.begin[d] + here.back()));
   }
-  if (reversed) std::reverse(here.begin(), here.end());
   Stmt out = back ? store(buffer, there, load(cache, here), span) : store(cache, here, load(buffer, there), span);
   for (size_t d = vars.size(); d-- > 0;) {
     if (vars[d]) out = for_loop(LoopKind::Serial, vars[d], box.extent[d], out, span);
@@ -91,16 +87,16 @@ Stmt copy_box(const FunctionRef& f, const Footprint& box, const BufferRef& buffe
   return out;
 }
 
-/// The box of `buffer` at the place of a statement, and the memory for it, with dimensions in the same order or not.
+/// The box of `buffer` at the place of a statement, and the memory for it.
 struct Cache {
   Footprint box;
   BufferRef memory;
 };
 
 Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, const Arguments& arguments,
-               bool reversed = false) {
+               const std::vector<Stmt>& within = {}) {
   const Stmt s = required_at(f, at);
-  const FootprintResult found = footprint(f, at, *buffer);
+  const FootprintResult found = footprint(f, at, *buffer, within);
   if (!found.box) arguments.refuse(found.reason, s, "name a statement whose subscripts are affine");
   std::vector<Expr> shape;
   for (size_t d = 0; d < buffer->rank(); ++d) {
@@ -112,28 +108,38 @@ Cache cache_of(const FunctionRef& f, const Cursor& at, const BufferRef& buffer, 
     }
     shape.push_back(int_imm(std::max<int64_t>(*most, 0)));
   }
-  if (reversed) std::reverse(shape.begin(), shape.end());
   const std::string& scope = arguments.text(2);
   const std::string name = fresh_var(f, fmt::format("{}_{}", buffer->name, scope))->name;
-  return {*found.box, make_buffer(name, buffer->dtype, scope_of(scope), shape, {}, {}, s->span)};
+  return {*found.box, make_buffer(name, buffer->dtype, memory_named(scope), shape, {}, {}, s->span)};
 }
 
 }  // namespace
 
 /// cache_read(i, "A", "local"): `for i in serial(4): S(A[k + i])` becomes `W = alloc_local(4)`, a loop with
-/// `W[w0] = A[k + w0]` and `for i in serial(4): S(W[i])`. With "reversed", the element of A[i, j] is at W[j, i].
+/// `W[w0] = A[k + w0]` and `for i in serial(4): S(W[i])`. With statements `within`, these alone read the copy.
 Rewrite cache_read(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   const Stmt s = required_at(f, at);
   const BufferRef buffer = used_buffer(f, s, arguments, 1);
-  const bool reversed = arguments.text(3) == "reversed";
-  const Cache cache = cache_of(f, at, buffer, arguments, reversed);
+  std::vector<Stmt> within;
+  for (const Cursor& each : arguments.cursors(3)) {
+    within.push_back(required_at(f, each));
+    if (!each.within(at)) {
+      arguments.refuse("a statement of 'within' is not inside of the one at which the copy is made", within.back(),
+                       "name statements below it");
+    }
+  }
+  const Cache cache = cache_of(f, at, buffer, arguments, within);
   if (!cache.box.reads) {
     arguments.refuse(fmt::format("the statement does not read '{}'", buffer->name), s,
                      "cache_write() copies what is written");
   }
-  Edited edited = revise(f, at, Redirect(*buffer, cache.memory, cache.box.begin, false, reversed)(s));
-  const Stmt in = copy_box(f, cache.box, buffer, cache.memory, false, s->span, reversed);
+  Redirect redirect(*buffer, cache.memory, cache.box.begin, false);
+  Edited edited{f, Forwarding()};
+  for (const Cursor& each : within.empty() ? std::vector<Cursor>{at} : arguments.cursors(3)) {
+    edited = edited.then(revise(edited.function, each, redirect(required_at(edited.function, each))));
+  }
+  const Stmt in = copy_box(f, cache.box, buffer, cache.memory, false, s->span);
   edited = edited.then(insert(edited.function, at, {alloc(cache.memory, s->span), in}));
   return {edited, {at, 1}, {at, 3}, {}, {}, {at.at(at.position() + 1), at.at(at.position() + 2)}};
 }
@@ -149,7 +155,7 @@ Rewrite cache_write(const FunctionRef& f, const Arguments& arguments) {
   const Stmt back = copy_box(f, cache.box, buffer, cache.memory, true, s->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {back}));
   std::vector<Stmt> in{alloc(cache.memory, s->span)};
-  if (cache.box.needs_old) in.push_back(copy_box(f, cache.box, buffer, cache.memory, false, s->span));
+  if (needs_old(f, at, *buffer, cache.box)) in.push_back(copy_box(f, cache.box, buffer, cache.memory, false, s->span));
   edited = edited.then(insert(edited.function, at, in));
   Rewrite out{edited, {at, 1}, {at, in.size() + 2}, {}, {}, {}};
   for (size_t n = 1; n < in.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));

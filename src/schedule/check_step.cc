@@ -163,15 +163,6 @@ bool adds_in_any_order(const Stmt& region) {
   return found;
 }
 
-/// A program that the language refuses is no result of a step.
-void require_valid(const FunctionRef& f, const Arguments& arguments) {
-  try {
-    verify(f);
-  } catch (const UserError& fault) {
-    refuse_result(fault, arguments);
-  }
-}
-
 /// The function in the calls of a version that may assume more of them.
 FunctionRef in_calls_of(const FunctionRef& version, const FunctionRef& f) {
   if (version->assumptions.size() == f->assumptions.size()) return f;
@@ -196,6 +187,14 @@ void refuse_result(const UserError& fault, const Arguments& arguments) {
                   {{"primitive", std::string(arguments.row.name)},
                    {"reason", fmt::format("the result would be refused, {}", fault.diagnostic().code_text())}},
                   std::move(notes), {"see the note for what the language demands"});
+}
+
+void require_valid(const FunctionRef& f, const Arguments& arguments) {
+  try {
+    verify(f);
+  } catch (const UserError& fault) {
+    refuse_result(fault, arguments);
+  }
 }
 
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,

@@ -21,6 +21,9 @@ struct StepCheck {
 /// Refuses a step (ScheduleForm) whose result the language refuses.
 [[noreturn]] void refuse_result(const UserError& fault, const Arguments& arguments);
 
+/// Refuses a step (ScheduleForm) that makes a function which the language refuses.
+void require_valid(const FunctionRef& f, const Arguments& arguments);
+
 /// Refuses (ScheduleIllegal, ScheduleUnproved) unless the rewrite of `f` is proved, or unknown and taken as `unsafe`.
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/relation_algebra.h"
@@ -12,17 +13,31 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/visit.h"
 #include "legality/flow.h"
 
 namespace helve {
 
 namespace {
 
+/// Is the condition false wherever the region is reached?
+bool never_around(const AccessModel& model, const Expr& condition) {
+  PathConditions query = conditions_around(model);
+  for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+  query.require(condition);
+  const IntegerSet where(ExactEngine(), {}, conjunction(query.conditions()), {}, {&query.facts(), &model.constant});
+  return where.emptiness().verdict == Verdict::Proved;
+}
+
 class Bounds {
  public:
-  Bounds(const AccessModel& model, const Buffer& buffer) : model_(model) {
+  Bounds(const AccessModel& model, const Buffer& buffer, const std::vector<Stmt>& within) : model_(model) {
+    std::unordered_set<const StmtNode*> named;
+    for (const Stmt& s : within) walk(s, [&](const Stmt& each) { named.insert(each.get()); });
     for (const Access& access : model.accesses) {
-      if (access.buffer.get() == &buffer) accesses_.push_back(&access);
+      if (access.buffer.get() == &buffer && (within.empty() || named.contains(access.stmt))) {
+        accesses_.push_back(&access);
+      }
     }
   }
 
@@ -56,58 +71,7 @@ class Bounds {
         return {{}, fmt::format("a copy of dimension {} might reach past the end of '{}'", d, buffer.name)};
       }
     }
-    out.needs_old = needs_old(buffer, out);
     return {out, {}};
-  }
-
- private:
-  PathConditions around() const { return conditions_around(model_); }
-
-  /// { the tuple : some access has the subscripts }: variables inside the statement are any of theirs.
-  IntegerSet touched(const Access& access, const std::vector<VarRef>& tuple, const Expr& condition) const {
-    PathConditions query = around();
-    const size_t outside = query.vars().size();
-    add_inside(query, model_, access.path);
-    query.require(condition);
-    const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
-    const Translation translation{&query.facts(), &model_.constant};
-    return IntegerSet(engine_, tuple, conjunction(query.conditions()), locals, translation);
-  }
-
-  IntegerSet elements(size_t d, const VarRef& x) const {
-    std::optional<IntegerSet> all;
-    for (const Access* access : accesses_) {
-      const IntegerSet one = touched(*access, {x}, apply(Op::Eq, {Expr(x), access->ranges[d].begin}));
-      all = all ? union_of(*all, one) : one;
-    }
-    return *all;
-  }
-
-  std::optional<int64_t> most(const Expr& extent) const {
-    if (const int64_t* value = int_value(extent)) return *value;
-    PathConditions query = around();
-    const VarRef e = make_var("e");
-    query.require(apply(Op::Eq, {Expr(e), extent}));
-    std::vector<VarRef> locals = query.vars();
-    locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
-    const IntegerSet all(engine_, {e}, conjunction(query.conditions()), locals, {&query.facts(), &model_.constant});
-    const std::optional<Expr> value = greatest_value(all, e, 0);
-    const int64_t* number = value ? int_value(*value) : nullptr;
-    return number ? std::optional(*number) : std::nullopt;
-  }
-
-  /// Is the box inside the buffer, also where no access runs?
-  bool inside(const Expr& begin, const Expr& extent, const Expr& shape) const {
-    const Expr past = chain(Op::Or, {less(begin, int_imm(0)), less(shape, begin + extent)});
-    return never(logical_and(less(int_imm(0), extent), past));
-  }
-
-  /// Is the condition false wherever the statement is reached?
-  bool never(const Expr& condition) const {
-    PathConditions query = around();
-    query.require(condition);
-    const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
-    return where.emptiness().verdict == Verdict::Proved;
   }
 
   /// Does a read see what stood there before, or does an element of the box keep it?
@@ -146,6 +110,54 @@ class Bounds {
     return written.verdict != Verdict::Proved || !flow.doubt().empty();
   }
 
+ private:
+  PathConditions around() const { return conditions_around(model_); }
+
+  /// { the tuple : some access has the subscripts }: variables inside the statement are any of theirs.
+  IntegerSet touched(const Access& access, const std::vector<VarRef>& tuple, const Expr& condition) const {
+    PathConditions query = around();
+    const size_t outside = query.vars().size();
+    add_inside(query, model_, access.path);
+    query.require(condition);
+    const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
+    const Translation translation{&query.facts(), &model_.constant};
+    return IntegerSet(engine_, tuple, conjunction(query.conditions()), locals, translation);
+  }
+
+  IntegerSet elements(size_t d, const VarRef& x) const {
+    std::optional<IntegerSet> all;
+    for (const Access* access : accesses_) {
+      const auto same = [&](const Access* other) {
+        return other->path == access->path && same_expr(other->ranges[d].begin, access->ranges[d].begin);
+      };
+      if (*std::find_if(accesses_.begin(), accesses_.end(), same) != access) continue;  // those of one before
+      const IntegerSet one = touched(*access, {x}, apply(Op::Eq, {Expr(x), access->ranges[d].begin}));
+      all = all ? union_of(*all, one) : one;
+    }
+    return *all;
+  }
+
+  std::optional<int64_t> most(const Expr& extent) const {
+    if (const int64_t* value = int_value(extent)) return *value;
+    PathConditions query = around();
+    const VarRef e = make_var("e");
+    query.require(apply(Op::Eq, {Expr(e), extent}));
+    std::vector<VarRef> locals = query.vars();
+    locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
+    const IntegerSet all(engine_, {e}, conjunction(query.conditions()), locals, {&query.facts(), &model_.constant});
+    const std::optional<Expr> value = greatest_value(all, e, 0);
+    const int64_t* number = value ? int_value(*value) : nullptr;
+    return number ? std::optional(*number) : std::nullopt;
+  }
+
+  /// Is the box inside the buffer, also where no access runs?
+  bool inside(const Expr& begin, const Expr& extent, const Expr& shape) const {
+    const Expr past = chain(Op::Or, {less(begin, int_imm(0)), less(shape, begin + extent)});
+    return never(logical_and(less(int_imm(0), extent), past));
+  }
+
+  bool never(const Expr& condition) const { return never_around(model_, condition); }
+
   const AccessModel& model_;
   std::vector<const Access*> accesses_;
   ExactEngine engine_;
@@ -168,9 +180,19 @@ void add_inside(PathConditions& query, const AccessModel& model, const Path& pat
   }
 }
 
-FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer) {
+bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition) {
+  return never_around(access_model(*f, statement_at(*f, at)), condition);
+}
+
+FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,
+                          const std::vector<Stmt>& within) {
   const AccessModel model = access_model(*f, statement_at(*f, at));
-  return Bounds(model, buffer).run(buffer);
+  return Bounds(model, buffer, within).run(buffer);
+}
+
+bool needs_old(const FunctionRef& f, const Cursor& at, const Buffer& buffer, const Footprint& box) {
+  const AccessModel model = access_model(*f, statement_at(*f, at));
+  return Bounds(model, buffer, {}).needs_old(buffer, box);
 }
 
 }  // namespace helve

@@ -19,11 +19,13 @@ PathConditions conditions_around(const AccessModel& model);
 /// Adds what holds inside of the region on a path.
 void add_inside(PathConditions& query, const AccessModel& model, const Path& path);
 
+/// Is the condition false wherever the statement at the place is reached?
+bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition);
+
 struct Footprint {
   std::vector<Expr> begin, extent;  ///< the least box, in variables of the loops around the statement
   std::vector<std::optional<int64_t>> most;  ///< the largest value of each extent, where it is a constant
   bool reads = false;  ///< does the statement read the buffer, or update it?
-  bool needs_old = false;  ///< does the box hold elements that may not be written before they are read, or at all?
 };
 
 /// The footprint in `buffer` of the statement at the place; a sentence about why there is none.
@@ -31,6 +33,11 @@ struct FootprintResult {
   std::optional<Footprint> box;
   std::string reason;
 };
-FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer);
+/// Only of accesses below the statements `within`, if there are any; these are below the place.
+FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,
+                          const std::vector<Stmt>& within = {});
+
+/// Does the box hold elements that the statement may not write before it reads them, or not at all?
+bool needs_old(const FunctionRef& f, const Cursor& at, const Buffer& buffer, const Footprint& box);
 
 }  // namespace helve

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "helve/analysis/effects.h"
-#include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/update.h"
 #include "helve/ir/tensor/visit.h"
@@ -55,16 +54,6 @@ Cursor alone(const FunctionRef& f, Cursor at) {
 Expr with_simple_indices(const Expr& e, const Facts& facts) {
   if (e->dtype.is_index()) return simplify(e, facts);
   return map_children(e, [&](const Expr& child) { return with_simple_indices(child, facts); });
-}
-
-/// What holds at the place.
-Facts facts_at(const FunctionRef& f, const Cursor& at) {
-  const AccessModel model = access_model(*f, statement_at(*f, at));
-  PathConditions around(model);
-  for (const StepRef& step : model.around) {
-    if (says_something(*step)) around.add(*step);
-  }
-  return around.facts();
 }
 
 /// Loads of the buffer become values.

@@ -1,7 +1,8 @@
-// Primitives that bring loops together or take them apart: join, fission, unswitch.
-// Each moves whole statements; which of their instances may change places is for the checker.
+// Primitives that bring loops together or take them and branches apart: join, fission, unswitch, trim, specialize.
+// Each moves or repeats whole statements; which of their instances may change places is for the checker.
 #include <fmt/format.h>
 
+#include "footprint.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/renewed.h"
 #include "loop_form.h"
@@ -153,6 +154,83 @@ Rewrite unswitch_loop(const FunctionRef& f, const Arguments& arguments) {
   }
   out.edited = edited;
   return out;
+}
+
+namespace {
+
+/// The first value of the variable from which on the condition is false, if it is `var * a < e`.
+std::optional<Expr> end_of(const Expr& condition, const VarRef& var) {
+  const Apply* relation = as<Apply>(condition);
+  const bool strict = relation && (relation->op == Op::Lt || relation->op == Op::Gt);
+  if (!strict && !(relation && (relation->op == Op::Le || relation->op == Op::Ge))) return std::nullopt;
+  const bool turned = relation->op == Op::Gt || relation->op == Op::Ge;
+  const Expr &low = relation->args[turned ? 1 : 0], &high = relation->args[turned ? 0 : 1];
+  if (!low->dtype.is_index() || !high->dtype.is_index()) return std::nullopt;
+  const Expr left = high - low + int_imm(strict ? 0 : 1);  // true while this is positive
+  const auto with = [&](int64_t value) { return substitute(left, {{var.get(), int_imm(value)}}); };
+  const Expr step = simplified(with(0) - with(1));
+  const int64_t* a = int_value(step);
+  const Expr rest = simplified(left - with(0) + step * Expr(var));
+  const int64_t* none = int_value(rest);
+  if (!a || *a < 1 || !none || *none != 0) return std::nullopt;
+  return simplified(floor_div(with(0) + int_imm(*a - 1), step));
+}
+
+}  // namespace
+
+/// trim(i): `for i in serial(n): if i * 4 + r < m: S` becomes `for i in serial((m - r + 3) // 4): S`.
+Rewrite trim_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const For& loop = arguments.loop(f, at);
+  const Stmt old = required_at(f, at);
+  const std::vector<Stmt> body = block_of(loop.body);
+  const Stmt* only = only_statement(body);
+  const If* branch = only ? as<If>(*only) : nullptr;
+  if (!branch || branch->else_body) {
+    arguments.refuse("the loop does not consist of a branch without else", old,
+                     "take other statements apart by fission() first");
+  }
+  if (loop.loop == LoopKind::Thread || loop.loop == LoopKind::Vectorized) {
+    arguments.refuse("lanes and threads are as many in every iteration of other loops", old, "make it serial() first");
+  }
+  const std::optional<Expr> end = end_of(branch->condition, loop.vars[0]);
+  if (!end) {
+    arguments.refuse("the condition is not the end of the loop", *only,
+                     "trim() a loop whose variable is less than something, as behind split()");
+  }
+  Expr extent = simplified(*end - loop.begins[0]);
+  if (!never_at(f, at, less(loop.extents[0], extent))) extent = simplified(min(extent, loop.extents[0]));
+  if (!never_at(f, at, less(extent, int_imm(0)))) extent = simplified(max(extent, int_imm(0)));
+  const Cursor inner = at.child("body", 0);
+  const size_t count = block_of(branch->then_body).size();
+  Edited edited = move(f, {inner.child("then_body", 0), count}, inner);
+  edited = edited.then(erase(edited.function, {at.child("body", count), 1}));
+  const For* now = as<For>(statement_at(*edited.function, at));
+  edited = edited.then(
+      revise(edited.function, at, with_header(*now, now->loop, now->vars, now->begins, {extent}, now->body)));
+  return {edited, {at, 1}, {at, 1}, {}, {}, {at}};
+}
+
+/// specialize(S, i, 2): S inside of `for i in serial(n)` becomes `if i < 2: S else: S`, so that each of the two may be
+/// changed for itself.
+Rewrite specialize_statement(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0), outer = arguments.cursor(1);
+  const For& loop = arguments.loop(f, outer);
+  const Stmt s = required_at(f, at);
+  if (at == outer || !at.within(outer)) {
+    arguments.refuse("the statement is not inside of the loop", s, "name a loop around the statement");
+  }
+  if (s->kind == StmtKind::Alloc || s->kind == StmtKind::Bind || s->kind == StmtKind::Peer) {
+    arguments.refuse("the statement defines a name for those behind it", s, "name a statement that does not");
+  }
+  const Renewal copy = renew(s, {});
+  LoopValues values;
+  for (const auto& [old, now] : copy.vars) values.emplace_back(old, Expr(now));
+  const Expr condition = simplified(less(Expr(loop.vars[0]), loop.begins[0] + int_imm(arguments.integer(2))));
+  const Edited edited =
+      wrap(f, {at, 1}, "then_body", [&](const Stmt& inside) { return if_then(condition, inside, copy.stmt, s->span); });
+  const Cursor first = at.child("then_body", 0), second = at.child("else_body", 0);
+  return {edited, {at, 1}, {at, 1}, {}, {{at, second, values}}, {first, second}};
 }
 
 }  // namespace helve

@@ -6,9 +6,11 @@
 
 #include <unordered_set>
 
+#include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/renewed.h"
+#include "helve/schedule/find.h"
 
 namespace helve {
 
@@ -34,6 +36,12 @@ VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
   std::string name = stem;
   for (int n = 1; taken.contains(name); ++n) name = fmt::format("{}_{}", stem, n);
   return make_var(name);
+}
+
+MemoryScope memory_named(const std::string& word) {
+  if (word == "fragment") return MemoryScope::Fragment;
+  if (word == "global") return MemoryScope::Global;
+  return word == "shared" ? MemoryScope::Shared : MemoryScope::Local;
 }
 
 Expr simplified(const Expr& e) { return simplify(e); }
@@ -87,6 +95,35 @@ Edited swap_nested(const FunctionRef& f, const Cursor& outer, const Cursor& inne
   edited = edited.then(move(edited.function, {behind, 1}, outer.child(in_b, 0)));
   edited = edited.then(marked(edited.function, outer));
   return edited.then(marked(edited.function, outer.child(in_b, 0)));
+}
+
+Cursor allocation_named(const FunctionRef& f, const Arguments& arguments, size_t argument) {
+  std::vector<Cursor> found;
+  std::vector<std::string> known;
+  walk_cursors(*f, [&](const Cursor& at, const Stmt& s) {
+    const Alloc* alloc = as<Alloc>(s);
+    if (!alloc) return;
+    known.push_back(alloc->buffer->name);
+    if (alloc->buffer->name == arguments.text(argument)) found.push_back(at);
+  });
+  if (found.size() == 1) return found[0];
+  if (!found.empty()) {
+    arguments.refuse(fmt::format("{} buffers have the name '{}'", found.size(), arguments.text(argument)),
+                     required_at(f, found[0]), "give each buffer a name of its own");
+  }
+  throw UserError(Code::ScheduleNothingFound, arguments.place,
+                  {{"function", f->name},
+                   {"what", fmt::format("allocation of '{}'", arguments.text(argument))},
+                   {"known", fmt::format("{}", fmt::join(known, ", "))}});
+}
+
+Facts facts_at(const FunctionRef& f, const Cursor& at) {
+  const AccessModel model = access_model(*f, statement_at(*f, at));
+  PathConditions around(model);
+  for (const StepRef& step : model.around) {
+    if (says_something(*step)) around.add(*step);
+  }
+  return around.facts();
 }
 
 std::string used_behind(const Stmt& s, const Stmt& later) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "helve/arith/facts.h"
 #include "helve/schedule/primitive.h"
 
 namespace helve {
@@ -12,6 +13,9 @@ namespace helve {
 /// A variable for a new loop, with a name that no other variable of the function has: `hint`, `hint_1`, ... A number at
 /// the end of the hint is left out.
 VarRef fresh_var(const FunctionRef& f, const std::string& hint);
+
+/// The memory that a word of the primitives names: "local", "shared", "fragment" or "global".
+MemoryScope memory_named(const std::string& word);
 
 /// Of the begin, the extent, and what stands for the variable in the body.
 Expr simplified(const Expr& e);
@@ -29,6 +33,12 @@ Edited marked(const FunctionRef& f, const Cursor& at);
 /// The loop with other variables, bounds and kind, marked; its span stays.
 Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
                  std::vector<Expr> extents, Stmt body);
+
+/// The allocation of the buffer that the argument names; refused if there is none, or several.
+Cursor allocation_named(const FunctionRef& f, const Arguments& arguments, size_t argument);
+
+/// What holds at the place.
+Facts facts_at(const FunctionRef& f, const Cursor& at);
 
 /// What the statement defines for those behind it, and is used by `later`; empty if nothing is.
 std::string used_behind(const Stmt& s, const Stmt& later);

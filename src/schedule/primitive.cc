@@ -44,17 +44,16 @@ const For& Arguments::loop(const FunctionRef& f, const Cursor& at) const {
   return *found;
 }
 
-namespace {
-
-[[noreturn]] void refuse_value(const Arguments& arguments, size_t i, const std::string& value, std::string reason,
-                               std::string help) {
-  throw UserError(Code::ScheduleArgumentValue, arguments.place,
-                  {{"primitive", std::string(arguments.row.name)},
-                   {"parameter", std::string(arguments.row.parameters[i].name)},
+void Arguments::refuse_value(size_t i, const std::string& value, std::string reason, std::string help) const {
+  throw UserError(Code::ScheduleArgumentValue, place,
+                  {{"primitive", std::string(row.name)},
+                   {"parameter", std::string(row.parameters[i].name)},
                    {"value", value},
                    {"reason", std::move(reason)}},
                   {}, {std::move(help)});
 }
+
+namespace {
 
 bool fits(const ScheduleArgument& value, ArgumentKind kind) {
   switch (kind) {
@@ -64,6 +63,7 @@ bool fits(const ScheduleArgument& value, ArgumentKind kind) {
     case ArgumentKind::Factor:
     case ArgumentKind::Integer: return std::holds_alternative<int64_t>(value);
     case ArgumentKind::BufferName:
+    case ArgumentKind::LayoutText:
     case ArgumentKind::Choice: return std::holds_alternative<std::string>(value);
   }
   __builtin_unreachable();
@@ -80,15 +80,15 @@ void check_arguments(const Arguments& arguments) {
       const int64_t value = arguments.integer(i);
       const int64_t least = parameter.kind == ArgumentKind::Factor ? 1 : -kLargestFactor;
       if (value < least || value > kLargestFactor) {
-        refuse_value(arguments, i, std::to_string(value), fmt::format("it is not in [{}, {}]", least, kLargestFactor),
-                     "give a whole number of that range");
+        arguments.refuse_value(i, std::to_string(value), fmt::format("it is not in [{}, {}]", least, kLargestFactor),
+                               "give a whole number of that range");
       }
     }
     if (parameter.kind == ArgumentKind::Choice) {
       const auto& choices = parameter.choices;
       if (std::find(choices.begin(), choices.end(), arguments.text(i)) == choices.end()) {
-        refuse_value(arguments, i, fmt::format("'{}'", arguments.text(i)), "it is none of its words",
-                     fmt::format("words are: {}", fmt::join(choices, ", ")));
+        arguments.refuse_value(i, fmt::format("'{}'", arguments.text(i)), "it is none of its words",
+                               fmt::format("words are: {}", fmt::join(choices, ", ")));
       }
     }
   }

@@ -177,27 +177,52 @@ Partials partials_of(const FunctionRef& f, const Arguments& arguments, const Cur
   for (const Dimension& dim : out.dims) shape.push_back(int_imm(dim.most));
   const std::string& scope = arguments.text(2);
   const std::string name = fresh_var(f, fmt::format("{}_{}", what.buffer->name, scope))->name;
-  out.memory = make_buffer(name, what.buffer->dtype, scope == "shared" ? MemoryScope::Shared : MemoryScope::Local,
-                           shape, {}, {}, loop->span);
+  out.memory = make_buffer(name, what.buffer->dtype, memory_named(scope), shape, {}, {}, loop->span);
   return out;
 }
 
-/// Updates below the loop with the variable become those of partial results.
+/// Does each partial result get one update, which no branch guards? Every loop around the update is then a dimension.
+bool is_updated_once(const Stmt& around, const Stmt& loop, const Reduced& what, const Partials& partials) {
+  if (what.updates.size() != 1) return false;
+  std::vector<VarRef> vars;
+  Stmt s = around;
+  for (; const For* each = as<For>(s); s = each->body) {
+    const bool iterates = each->vars.size() == 1 && int_value(each->extents[0]) && block_of(each->body).size() == 1;
+    if (!iterates) return false;
+    if (s != loop) vars.push_back(each->vars[0]);
+  }
+  if (as<Store>(s) != what.updates[0]) return false;
+  for (const Dimension& dim : partials.dims) {
+    if (!dim.of) continue;
+    const Expr& index = what.updates[0]->indices[*dim.of];
+    const auto var = std::find_if(vars.begin(), vars.end(), [&](const VarRef& v) { return mentions(index, v.get()); });
+    const auto is_fixed = [&](const Expr& e) {
+      return std::none_of(vars.begin(), vars.end(), [&](const VarRef& v) { return mentions(e, v.get()); });
+    };
+    if (var == vars.end() || !is_fixed(simplify(index - Expr(*var)))) return false;
+    vars.erase(var);
+  }
+  return vars.empty();
+}
+
+/// Updates below the loop with the variable become those of partial results, or what these are.
 Stmt redirected(const Stmt& s, const StmtNode* loop, bool inside, const Reduced& what, const Partials& partials,
-                const Expr& iteration) {
+                const Expr& iteration, bool once) {
   const bool here = inside || s.get() == loop;
   const Store* store = as<Store>(s);
   if (!store) {
     return map_parts(
         s, [](const Expr& e) { return e; },
-        [&](const Stmt& part) { return redirected(part, loop, here, what, partials, iteration); });
+        [&](const Stmt& part) { return redirected(part, loop, here, what, partials, iteration, once); });
   }
   if (!here || std::find(what.updates.begin(), what.updates.end(), store) == what.updates.end()) return s;
   std::vector<Expr> at;
   for (const Dimension& dim : partials.dims) {
     at.push_back(simplify(simplify(dim.of ? store->indices[*dim.of] : iteration) - dim.begin));
   }
-  return update(partials.memory, at, reduction_of(*store)->operand, what.mode, s->span);
+  const Expr value = reduction_of(*store)->operand;
+  return once ? Stmt(helve::store(partials.memory, at, value, s->span))
+              : update(partials.memory, at, value, what.mode, s->span);
 }
 
 /// Loops over the partial results, each of which fills one, or merges it into its element.
@@ -218,10 +243,18 @@ Stmt for_each_partial(const FunctionRef& f, const Reduced& what, const Partials&
   return out;
 }
 
+/// The launch around a statement.
+Cursor launch_around(const FunctionRef& f, Cursor at) {
+  while (at.has_parent() && !as<Kernel>(required_at(f, at))) at = at.parent();
+  return at;
+}
+
 }  // namespace
 
 /// rfactor(ki): `for ko: for ki in serial(4): update(C[0], S)` becomes `W = alloc_local(4)`, a loop with `W[w0] = 0`,
-/// `for ko: for ki in serial(4): update(W[ki], S)` and a loop with `update(C[0], W[v0])`.
+/// `for ko: for ki in serial(4): update(W[ki], S)` and a loop with `update(C[0], W[v0])`. Without the loop `ko`,
+/// `W[ki] = S` is all of a partial result. Global memory is allocated in front of the launch, so that fission() may
+/// give partial results a launch of their own.
 Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   const Cursor inner = arguments.cursor(0);
   const For& range = arguments.loop(f, inner);
@@ -233,14 +266,23 @@ Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   const Stmt around = required_at(f, at);
   if (!inner.within(at)) arguments.refuse("the loop is not inside of 'around'", around, "name a loop around it");
   const Partials partials = partials_of(f, arguments, at, what);
-  Edited edited = revise(f, at, redirected(around, loop.get(), false, what, partials, Expr(range.vars[0])));
+  const bool once = is_updated_once(around, loop, what, partials);
+  Edited edited = revise(f, at, redirected(around, loop.get(), false, what, partials, Expr(range.vars[0]), once));
   const Stmt merge = for_each_partial(f, what, partials, true, around->span);
   edited = edited.then(insert(edited.function, at.at(at.position() + 1), {merge}));
-  const Stmt fill = for_each_partial(f, what, partials, false, around->span);
-  edited = edited.then(insert(edited.function, at, {alloc(partials.memory, around->span), fill}));
-  std::vector<Cursor> results;
-  for (size_t n = 1; n < 4; ++n) results.push_back(at.at(at.position() + n));
-  return {edited, {at, 1}, {at, 4}, {}, {}, results};
+  const Stmt memory = alloc(partials.memory, around->span);
+  const bool global = partials.memory->scope == MemoryScope::Global;
+  std::vector<Stmt> first;
+  if (!global) first.push_back(memory);
+  if (!once) first.push_back(for_each_partial(f, what, partials, false, around->span));
+  if (!first.empty()) edited = edited.then(insert(edited.function, at, first));
+  Rewrite out{edited, {at, 1}, {at, first.size() + 2}, {}, {}, {}};
+  for (size_t n = global ? 0 : 1; n < first.size() + 2; ++n) out.results.push_back(at.at(at.position() + n));
+  if (!global) return out;
+  const Cursor launch = launch_around(f, at);
+  const Edited outside = insert(edited.function, launch, {memory});
+  for (Cursor& each : out.results) each = *outside.forward(each);
+  return {edited.then(outside), {launch, 1}, {launch, 2}, {}, {}, out.results};
 }
 
 }  // namespace helve

@@ -155,6 +155,15 @@ ScheduleVersionRef with_step(const ScheduleVersionRef& version, const PrimitiveR
   return ScheduleVersionRef(out);
 }
 
+FunctionRef unchecked_step(const ScheduleVersionRef& version, const PrimitiveRow& row,
+                           std::vector<ScheduleArgument> values, const Span& place) {
+  const Arguments arguments{row, std::move(values), place};
+  check_arguments(arguments);
+  const Rewrite rewrite = applied(version->function, arguments);
+  require_valid(rewrite.edited.function, arguments);
+  return apart(rewrite.edited.function);
+}
+
 ScheduleVersionRef replay_step(const ScheduleVersionRef& version, const TraceStep& step, const Span& place) {
   const PrimitiveRow* row = primitive_row(step.primitive);
   HELVE_CHECK(row, "a trace with an unknown primitive");

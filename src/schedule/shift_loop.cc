@@ -1,5 +1,6 @@
-// Primitives that count the iterations of a loop otherwise: shift, skew, rotate.
-// The first two change no order, and bring loops into a form in which others may; rotate begins elsewhere.
+// Primitives that count the iterations of a loop otherwise: shift, skew, rotate, reverse.
+// The first two change no order, and bring loops into a form in which others may; rotate begins elsewhere, and reverse
+// at the end.
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/visit.h"
 #include "loop_form.h"
@@ -69,6 +70,22 @@ Rewrite rotate_loop(const FunctionRef& f, const Arguments& arguments) {
   }
   const VarRef var = make_var(loop.vars[0]->name);
   const Expr value = simplified(loop.begins[0] + floor_mod(Expr(var) - loop.begins[0] + first, extent));
+  const Edited edited = revise(f, at,
+                               with_header(loop, loop.loop, {var}, loop.begins, loop.extents,
+                                           substitute(loop.body, {{loop.vars[0].get(), value}})));
+  return {edited, {at, 1}, {at, 1}, {{loop.vars[0], value}}, {}, {at}};
+}
+
+/// reverse(k): `for k in serial(n): S` becomes the same loop with `n - 1 - k` for k in S.
+Rewrite reverse_loop(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const For& loop = arguments.loop(f, at);
+  if (loop.loop == LoopKind::Thread) {
+    arguments.refuse("the iterations of the loop are on different threads", required_at(f, at),
+                     "reverse a loop inside it");
+  }
+  const VarRef var = make_var(loop.vars[0]->name);
+  const Expr value = simplified(loop.begins[0] * int_imm(2) + loop.extents[0] - int_imm(1) - Expr(var));
   const Edited edited = revise(f, at,
                                with_header(loop, loop.loop, {var}, loop.begins, loop.extents,
                                            substitute(loop.body, {{loop.vars[0].get(), value}})));

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "element_nest.h"
 #include "helve/analysis/operation_loops.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
@@ -15,6 +14,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/find.h"
 #include "loop_form.h"
+#include "nest_boxes.h"
 #include "plain_update.h"
 
 namespace helve {
@@ -45,7 +45,7 @@ bool holds(const std::vector<VarRef>& vars, const VarRef& var) {
 
 class Operands {
  public:
-  Operands(ElementNest& nest, const Arguments& arguments) : nest_(nest), arguments_(arguments) {}
+  Operands(NestBoxes& nest, const Arguments& arguments) : nest_(nest), arguments_(arguments) {}
 
   Found run(TileOpcode op) {
     switch (op) {
@@ -161,7 +161,11 @@ class Operands {
       refuse("a reduction combines elements of one buffer", s,
              "write T.update(S[i], A[i, k], op), op as the operation");
     }
-    const Box dst = target(s), src = source(s, *from);
+    Box dst = target(s);
+    const Box src = source(s, *from);
+    // The only element of a buffer is all of it, which a block may hold in registers.
+    const int64_t* extent = s.store->buffer->rank() == 1 ? int_value(s.store->buffer->shape[0]) : nullptr;
+    if (extent && *extent == 1 && dst.vars.empty() && src.vars.size() == 1) dst.region = whole_region(s.store->buffer);
     std::vector<VarRef> rest = src.vars;
     std::erase_if(rest, [&](const VarRef& var) { return holds(dst.vars, var); });
     const VarRef reduced = rest.size() == 1 ? rest[0] : VarRef();
@@ -181,7 +185,7 @@ class Operands {
     return out;
   }
 
-  ElementNest& nest_;
+  NestBoxes& nest_;
   const Arguments& arguments_;
 };
 
@@ -194,7 +198,7 @@ TileOpcode opcode_of(const std::string& word) {
 }
 
 /// What the loops of the operation run: the nest's store at the begin of its values and so many further.
-void add_pieces(Rewrite& out, const Found& found, const OperationLoops& loops, ElementNest& nest,
+void add_pieces(Rewrite& out, const Found& found, const OperationLoops& loops, NestBoxes& nest,
                 const FunctionRef& meant, const Block& place) {
   size_t part = 0;
   for (size_t n = 0; n < loops.parts.size(); ++n) {
@@ -222,7 +226,7 @@ Rewrite tensorize_loops(const FunctionRef& f, const Arguments& arguments) {
   if (!as<For>(required_at(f, at))) {
     arguments.refuse("the statement is no loop over a range", required_at(f, at), "give the outermost loop of a nest");
   }
-  ElementNest nest(f, at, arguments);
+  NestBoxes nest(f, at, arguments);
   const Found found = Operands(nest, arguments).run(opcode_of(arguments.text(1)));
   const std::optional<OperationLoops> loops = operation_loops(*found.op, found.swapped);
   if (!loops) {

@@ -11,7 +11,8 @@
 //                  for v in T.vectorized(4):
 //                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
-// Kernels in thread form are unchanged; they must not contain loops that are still to be divided.
+// Kernels in thread form must not contain loops that are still to be divided; T.Parallel inside of T.threads is a loop
+// of one thread, and becomes serial.
 #include "helve/analysis/bulk_copy.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
@@ -115,6 +116,14 @@ class Distribution {
   DividedKernel kernel_;
 };
 
+/// A thread runs the independent loops inside of its T.threads loop by itself, one iteration after the other.
+Stmt with_serial_loops(const Stmt& s) {
+  return rewrite(s, [](const Stmt& part) {
+    const For* loop = as<For>(part);
+    return loop && loop->loop == LoopKind::Parallel ? serial_nest(*loop, loop->body) : part;
+  });
+}
+
 class Kernels final : public ScopedRewriter {
  public:
   Kernels(const Function& f, const PassOptions& options)
@@ -126,7 +135,8 @@ class Kernels final : public ScopedRewriter {
     if (!kernel) return s;
     if (is_written_for_threads(*kernel)) {
       refuse_undivided(kernel->body, nullptr, kernel->span);
-      return s;
+      const Stmt body = with_serial_loops(kernel->body);
+      return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
     }
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);

@@ -6,13 +6,15 @@
 //          for v in T.serial(n): part[0] = part[0] + x[v]         x[v] = A[v]
 //                                                                 part[0] = part[0] + x[v]
 // Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use,
-// so each element sees the same accesses in the same order as before. (Other subscripts are other memory:
-// analysis/parameter_strides.h.) Scheduled loops stay apart.
+// so each element sees the same accesses in the same order as before: the cheap test of analysis/stepped.h is all that
+// is asked, of every two loops of a sequence, since lowered loops that it does not decide are rarely worth a query.
+// (Other subscripts are other memory: analysis/parameter_strides.h.) Scheduled loops stay apart.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "helve/analysis/effects.h"
+#include "helve/analysis/stepped.h"
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/equal.h"
@@ -219,30 +221,22 @@ class Fusion final : public ScopedRewriter {
     });
   }
 
-  /// Index d of every access is step * var + rest, with one rest that lasts or with rests in one window narrower than
+  /// Index d of every access is a step of the variable and a rest: one that lasts, or rests in one window narrower than
   /// the step.
   static bool separates(const std::vector<ElementUse>& uses, size_t d, const VarRef& var, const Inside& inside) {
-    std::optional<int64_t> step;
-    Interval window{0, 0};
-    Expr only;
+    std::optional<Stepped> first;
+    Interval window;
     bool one_rest = true;
-    bool narrow = true;
     for (const ElementUse& use : uses) {
-      const Expr& index = (*use.indices)[d];
-      const Expr next = substitute(index, {{var.get(), Expr(var) + int_imm(1)}});
-      const std::optional<int64_t> here = constant_value(simplify(next - index));
-      if (!here || *here < 1 || (step && *step != *here)) return false;
-      step = here;
-      const Expr rest = simplify(index - Expr(var) * int_imm(*here));
-      if (mentions(rest, var.get())) return false;
-      one_rest = one_rest && (only ? same_expr(rest, only) : inside.lasts(rest));
-      const Interval range = interval_of(rest, inside.facts);
-      window = only ? unite(window, range) : range;
-      narrow = narrow && window.low && window.high && *window.high - *window.low < *step;
-      only = rest;
-      if (!one_rest && !narrow) return false;
+      const std::optional<Stepped> here = stepped_by(simplify((*use.indices)[d]), var.get());
+      if (!here || (first && first->step != here->step)) return false;
+      one_rest = one_rest && (first ? same_expr(here->rest, first->rest) : inside.lasts(here->rest));
+      const Interval range = interval_of(here->rest, inside.facts);
+      window = first ? unite(window, range) : range;
+      if (!first) first = here;
+      if (!forces_equal(first->step, one_rest ? Interval::point(0) : window + -window)) return false;
     }
-    return step.has_value();
+    return first.has_value();
   }
 
   const std::vector<MayAlias>& may_alias_;

@@ -21,49 +21,49 @@ const std::vector<Pass>& cpu_pipeline() {
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm, reduce become element loops
       {"lower_tile_loops", lower_tile_loops},      // tile statements become element loops
       {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
-      {"materialize_tiles", materialize_tiles},    // tiled buffers become plain ones with a dimension for each level
-      {"simplify", simplify_function},             // addresses lose their divisions
-      {"split_full_tiles", split_full_tiles},      // tiles of a schedule that need no guard get code of their own
-      {"trim_loops", trim_loops},                  // and loops of the others end where their guards do
-      {"split_full_blocks", split_full_blocks},    // blocks without a tail get code of their own
+      {"materialize_layouts", materialize_layouts},  // buffers with tiles or a layout become plain ones, in its order
+      {"simplify", simplify_function},  // addresses lose their divisions
+      {"split_full_tiles", split_full_tiles},  // tiles of a schedule that need no guard get code of their own
+      {"trim_loops", trim_loops},  // and loops of the others end where their guards do
+      {"split_full_blocks", split_full_blocks},  // blocks without a tail get code of their own
       {"simplify", simplify_function},
-      {"vectorize_loops", vectorize_loops},        // innermost parallel loops become vectors and a tail
+      {"vectorize_loops", vectorize_loops},  // innermost parallel loops become vectors and a tail
       {"simplify", simplify_function},
-      {"fuse_loops", fuse_loops},                  // neighbouring loops over one range become one
-      {"contract_buffers", contract_buffers},      // values that are used where they are made need no buffer
+      {"fuse_loops", fuse_loops},  // neighbouring loops over one range become one
+      {"contract_buffers", contract_buffers},  // values that are used where they are made need no buffer
       {"fuse_loops", fuse_loops},
-      {"join_blocks", join_blocks},                // blocks that traverse short rows do so together
-      {"legalize_vectors", legalize_vectors},      // vectors that a processor executes, else plain loops
-      {"unroll_loops", unroll_loops},              // copies of their bodies
-      {"prefetch_reads", prefetch_reads},          // rows that are read soon are asked for
-      {"stream_stores", stream_stores},            // large tensors are written around the caches
+      {"join_blocks", join_blocks},  // blocks that traverse short rows do so together
+      {"legalize_vectors", legalize_vectors},  // vectors that a processor executes, else plain loops
+      {"unroll_loops", unroll_loops},  // copies of their bodies
+      {"prefetch_reads", prefetch_reads},  // rows that are read soon are asked for
+      {"stream_stores", stream_stores},  // large tensors are written around the caches
   };
   return passes;
 }
 
 const std::vector<Pass>& cuda_pipeline() {
   static const std::vector<Pass> passes = {
-      {"lower_updates", lower_updates},            // T.update becomes a store of the old value and the new one
+      {"lower_updates", lower_updates},  // T.update becomes a store of the old value and the new one
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
-      {"lower_tile_loops", lower_tile_loops},      // tile statements become loops over elements
-      {"erase_tiles", erase_tiles},                // buffers keep their logical shape
-      {"version_kernels", version_kernels},        // one for rows that begin at multiples of vectors, one for any
-      {"place_operands", place_operands},          // fragments get the layouts that schedules demand
-      {"pipeline_loops", pipeline_loops},          // copies of pipelined loops begin early
-      {"lower_block_loops", lower_block_loops},    // Persistent and Pipelined become serial
-      {"stage_collectives", stage_collectives},    // sources of the others stand where their group reads them
-      {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm become loops over elements
+      {"lower_tile_loops", lower_tile_loops},  // tile statements become loops over elements
+      {"erase_tiles", erase_tiles},  // buffers keep their logical shape, registers have no order
+      {"version_kernels", version_kernels},  // one for rows that begin at multiples of vectors, one for any
+      {"place_operands", place_operands},  // fragments get the layouts that schedules demand
+      {"pipeline_loops", pipeline_loops},  // copies of pipelined loops begin early
+      {"lower_block_loops", lower_block_loops},  // Persistent and Pipelined become serial
+      {"stage_collectives", stage_collectives},  // sources of the others stand where their group reads them
+      {"lower_tile_ops", lower_tile_ops},  // copy, fill, gemm become loops over elements
       {"simplify", simplify_function},
-      {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
+      {"privatize_scratch", privatize_scratch},  // what iterations use as scratch becomes each one's own
       {"distribute_threads", distribute_threads},  // loops and reductions become the program of a thread
       {"simplify", simplify_function},
       {"place_shared_memory", place_shared_memory},  // shared memory gets layouts without bank conflicts
-      {"partition_loops", partition_loops},          // loops are cut where a condition on their variable changes
-      {"insert_barriers", insert_barriers},        // threads that touch one element wait for each other
-      {"allocate_shared", allocate_shared},        // buffers that are never used at once share bytes
-      {"insert_fences", insert_fences},            // TMA sees what threads wrote
-      {"relax_waits", relax_waits},                // memory that TMA stores from is free as soon as TMA has read it
-      {"group_copies", group_copies},              // mbarriers and groups count copies, as the machine has them
+      {"partition_loops", partition_loops},  // loops are cut where a condition on their variable changes
+      {"insert_barriers", insert_barriers},  // threads that touch one element wait for each other
+      {"allocate_shared", allocate_shared},  // buffers that are never used at once share bytes
+      {"insert_fences", insert_fences},  // TMA sees what threads wrote
+      {"relax_waits", relax_waits},  // memory that TMA stores from is free as soon as TMA has read it
+      {"group_copies", group_copies},  // mbarriers and groups count copies, as the machine has them
       {"expand_collectives", expand_collectives},  // cores read and write each other's memory
   };
   return passes;

@@ -167,12 +167,12 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Wide, Expr
         return buffer
 
     def layout(self, kind, shape):
-        """A layout of shared memory or of a fragment; None where none fits."""
+        """A layout of a buffer of a kernel; None where none fits."""
         if not math.prod(shape) or not self.threads:
             return None
-        if kind == "shared":
-            return layouts.of_memory(shape, self.rng)
-        return layouts.of_fragment(shape, self.threads, self.rng) if kind == "fragment" else None
+        if kind == "fragment":
+            return layouts.of_fragment(shape, self.threads, self.rng)
+        return layouts.of_memory(shape, self.rng)
 
     # -- regions ------------------------------------------------------------------------------------------------------
 

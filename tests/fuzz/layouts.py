@@ -9,14 +9,29 @@ FRAGMENT = re.compile(r'\b(\w+) = T\.alloc_fragment\(\((\d+(?:, \d+)*),?\), "\w+
 
 
 def of_memory(shape, rng):
-    """Shared memory: room between rows, columns first, or a swizzle over whole periods."""
+    """Memory of a block or a thread: room between rows, columns first, tiles, or a swizzle over whole periods."""
     count = math.prod(shape)
     rows, columns = count // shape[-1], shape[-1]
     room = rng.choice([0, 1, 3, 4])
     if count % 128 == 0 and rng.random() < 0.4:
         return f"S[({count},) : (1,)] ^ Swizzle({rng.randint(1, 3)}, {rng.randint(0, 1)}, 3)"
+    if rng.random() < 0.4:
+        return _in_tiles(shape, rng)
     strides = (columns + room, 1) if rng.random() < 0.6 else (1, rows + room)
     return f"S[({rows}, {columns}) : {strides}]"
+
+
+def _in_tiles(shape, rng):
+    """One or two digits a dimension, in any order in memory, with room between and behind elements."""
+    extents = []
+    for n in shape:
+        tile = rng.choice([1, 1, 2, 3, 4, 8]) if n > 1 else 1
+        extents += [-(-n // tile), tile]
+    strides, stride = [0] * len(extents), rng.choice([1, 1, 1, 2])
+    for place in rng.sample(range(len(extents)), len(extents)):
+        strides[place] = stride
+        stride = stride * extents[place] + rng.choice([0, 0, 0, 1, 4])
+    return f"S[{tuple(extents)} : {tuple(strides)}]"
 
 
 def of_fragment(shape, threads, rng):

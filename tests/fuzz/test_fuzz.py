@@ -53,7 +53,6 @@ NEEDED = [
 ]
 
 
-@pytest.mark.timeout(SECONDS + 280)
 def offsets_of(statement):
     """The offsets of shared buffers below a statement."""
     found = [] if not isinstance(statement, _core.Alloc) else [statement.buffer.offset]
@@ -77,6 +76,7 @@ def test_buffers_of_random_programs_share_bytes():
     pytest.fail("no two buffers of a program share bytes")
 
 
+@pytest.mark.timeout(SECONDS + 280)
 def test_fresh_programs_agree(tmp_path):
     report = campaign.run(SEED, SECONDS, COUNT, jobs=os.cpu_count())
     print(report.text())

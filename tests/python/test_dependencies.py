@@ -23,6 +23,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 USED_OTHERWISE = {
     "nvidia-cuda-nvrtc": ("src/runtime/cuda/nvrtc.cc", "nvidia"),  # a library that is loaded by its path
     "pytest-timeout": ("pyproject.toml", "\ntimeout = "),
+    "pytest-xdist": ("tests/run.py", '"--dist"'),
 }
 # Libraries that are used where the user's program brings them, never required.
 OPTIONAL = {"torch"}

@@ -9,7 +9,6 @@ import warnings
 from pathlib import Path
 
 import helve
-import helve.kernels
 import numpy as np
 import pytest
 from helve import T, _core, errors, source
@@ -269,9 +268,9 @@ def wrong_peak():
 def test_faults_of_compiles_inside_helve_are_at_the_user_s_line():
     line = inspect.currentframe().f_lineno
     with pytest.warns(helve.Warning) as caught:
-        helve.kernels.compiled(wrong_peak)
+        helve.jit(wrong_peak)()
     assert (caught[0].filename, caught[0].lineno) == (__file__, line + 2)
     with pytest.raises(helve.Error) as refused:
-        helve.kernels.compiled(wrong_peak, target="lvm")
+        helve.jit(wrong_peak, target="lvm")
     assert (refused.value.filename, refused.value.lineno) == (__file__, line + 5)
-    assert refused.value.code == "HV0802" and refused.value.column > 40, "the argument is marked"
+    assert refused.value.code == "HV0802" and refused.value.column > 20, "the argument is marked"

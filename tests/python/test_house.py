@@ -8,6 +8,7 @@ import ast
 import re
 from pathlib import Path
 
+import helve
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,9 @@ LAYERS = [
     "source",
     "errors",
     "arguments",
+    "arrays",
+    "signature",
+    "outputs",
     "mesh",
     "viz",
     "layout",
@@ -423,3 +427,10 @@ def test_rule_sees_a_planted_breach(rule, tmp_path):
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text(text)
     assert len(list(rule(tmp_path))) == count
+
+
+def test_every_module_is_installed():
+    """Patterns of files that an archive leaves out must not match those of the package."""
+    source, installed = ROOT / "python" / "helve", Path(helve.__file__).parent
+    missing = [path for path in source.rglob("*.py") if not (installed / path.relative_to(source)).exists()]
+    assert not missing

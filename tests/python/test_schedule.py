@@ -1,6 +1,6 @@
 """Schedules: what each primitive makes of a program, how statements are found, versions, traces.
 
-Results are those of the interpreter; that accepted steps keep them on random programs is in test_schedule_random.py.
+Results are those of the interpreter; that accepted steps keep them on random programs is in test_schedule_accepted.py.
 """
 
 import helve

@@ -160,6 +160,57 @@ def test_transposed_loops_get_lanes_where_elements_are_neighbours():
     same(s)
 
 
+def test_rows_of_one_operand_become_a_reduction_of_the_target():
+    s = nest("ij->i", whole(0, 200, 133))
+    s.auto()
+    assert "T.reduce_sum(x0[i, :], out[i], clear=False)" in s.script() and "T.Kernel(200)" in s.script()
+    s = written(["with T.Kernel(1):", "    for i in T.serial(200):", "        for j in T.serial(96):",
+                 "            T.update(A[i, 0], B[i, j], 'max')"])
+    s.auto()
+    assert "T.reduce_max(B[i, :], A[i, 0], clear=False)" in s.script()
+    same(s)
+
+
+def test_plain_sums_of_floats_keep_their_order():
+    s = written(["with T.Kernel(1):", "    for i in T.serial(200):", "        A[i, 0] = 0.0",
+                 "        for j in T.serial(96):", "            A[i, 0] = A[i, 0] + B[i, j] * B[i, j]"],
+                "A: T.Tensor((200, 96), 'float32'), B: T.Tensor((200, 96), 'float32')")
+    s.auto()
+    assert "rfactor" not in str(s.trace()) and "tensorize" not in str(s.trace())
+    assert all(step.effect == "equal" for step in s.report())
+    same(s)
+
+
+def test_rows_that_share_an_operand_have_partial_results_in_lanes():
+    s = nest("ij,j->i", whole(0, 200, 133), whole(1, 133))
+    s.auto()
+    assert "T.Kernel(25)" in s.script() and "out_local = T.alloc_local((8, " in s.script()
+    assert {step.effect for step in s.report()} == {"equal", "reassociated"}
+
+
+def test_vectors_times_matrices_stream_whole_rows():
+    s = nest("i,ij->j", whole(0, 333), whole(1, 333, 4000))
+    s.auto()
+    script = s.script()
+    assert "rfactor" not in str(s.trace()) and "x1[io * 4 + 3, " in script and "T.vectorized" in script
+
+
+def test_few_elements_of_many_terms_are_reduced_in_parts():
+    s = nest("i,i->", whole(0, 200003), whole(1, 200003))
+    s.auto()
+    assert "T.alloc_global(" in s.script() and "scope=\"global\"" in str(s.trace())
+    got = np.empty((), "float32")
+    a, b = whole(0, 200003), whole(1, 200003)
+    helve.compile(s)(a, b, got)
+    assert got == np.einsum("i,i->", a, b)
+
+
+def test_transposes_pass_through_square_tiles():
+    s = nest("ij->ji", whole(0, 150, 132))
+    s.auto()
+    assert "x0_local = T.alloc_local((16, 16), \"float32\")" in s.script()
+
+
 def test_einsum_takes_a_schedule():
     a, b = whole(0, 65, 66), whole(1, 66, 67)
     seen = []

@@ -362,3 +362,24 @@ def test_a_fused_loop_is_divided_among_blocks_and_threads():
     races = [p.verdict for p in helve.compile(s).proofs() if p.kind == "race"]
     assert races == ["proved", "proved"]
     helve.testing.check_stages(s, lambda: [np.ones((9, 11), "int32"), np.zeros((9, 11), "int32")])
+
+
+def test_blocks_get_threads():
+    @T.prim_func
+    def plus_one(A: T.Tensor((10, 7), "int32"), B: T.Tensor((10, 7), "int32")):
+        with T.Kernel(1):
+            for i in T.serial(10):
+                for k in T.serial(7):
+                    A[i, k] = B[i, k] + 1
+
+    s = helve.Schedule(plus_one, check=True)
+    grid = s.threads(s.bind("i"), 96)
+    s.parallel("k")
+    assert s.now(grid) == s.loop("i") and s.script().count("with T.Kernel(10, threads=96) as i:") == 1
+    assert s.version(2).trace().steps and 's.threads(s.loop("i"), 96)' in str(s.trace())
+    assert [step.effect for step in s.report()] == ["equal"] * 3
+    again = s.version(0)
+    again.replay(helve.Trace.from_json(s.trace().json()))
+    assert again.script() == s.script()
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), check="all")
+    assert "__launch_bounds__(96)" in helve.compile(s, target="cuda", arch="sm_90a").source("cuda")

@@ -1,7 +1,7 @@
 """compute_at: what moves, with which bounds, what runs again, and what is refused.
 
 Each step is compared with the program before it by the interpreter (`check=True`); random programs are in
-test_schedule_random.py, random repetitions in tests/cpp/schedule/recompute_test.cc.
+test_schedule_accepted.py, random repetitions in tests/cpp/schedule/recompute_test.cc.
 """
 
 import helve

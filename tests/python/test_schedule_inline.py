@@ -1,7 +1,7 @@
 """inline: what takes the place of loads, when a store goes away, and what is refused.
 
 Each step is compared with the program before it by the interpreter (`check=True`); random programs are in
-test_schedule_random.py, mutants of the law in tests/cpp/schedule/inlined_test.cc.
+test_schedule_accepted.py, mutants of the law in tests/cpp/schedule/inlined_test.cc.
 """
 
 import helve

@@ -1,7 +1,7 @@
 """Primitives of schedules that change memory: copies of footprints, and what of them is refused.
 
 Each step is compared with the program before it by the interpreter (`check=True`); random programs are in
-test_schedule_random.py, random copies with faults in tests/cpp/schedule/values_test.cc.
+test_schedule_accepted.py, random copies with faults in tests/cpp/schedule/values_test.cc.
 """
 
 import re
@@ -60,19 +60,6 @@ for i in T.serial(8):
     assert copy == s.loop("w0") and loop == s.loop("k")
 
 
-def test_cache_read_copies_in_reversed_order():
-    s = schedule("for i in T.serial(8):\n    for k in T.serial(3):\n        A[i, k] = B[i + 1, k + 2]")
-    s.cache_read("i", "B", order="reversed")
-    assert body_of(s) == """\
-B_local = T.alloc_local((3, 8), "int32")
-for w0 in T.serial(8):
-    for w1 in T.serial(3):
-        B_local[w1, w0] = B[w0 + 1, w1 + 2]
-for i in T.serial(8):
-    for k in T.serial(3):
-        A[i, k] = B_local[k, i]"""
-
-
 def test_a_guarded_block_is_copied_up_to_its_end():
     s = schedule("for i in T.serial(10):\n    A[i, 0] = B[i, 0]")
     s.split("i", 4)
@@ -128,7 +115,7 @@ def test_steps_with_copies_are_traced():
     s.cache_write("k", "A", "shared")
     s.cache_read("k", "B")
     assert str(s.trace()) == ('s.cache_write(s.loop("k"), "A", scope="shared")\n'
-                              's.cache_read(s.loop("k"), "B", scope="local", order="same")\n')
+                              's.cache_read(s.loop("k"), "B", scope="local")\n')
     again = schedule(SUM)
     again.replay(helve.Trace.from_json(s.trace().json()))
     assert again.script() == s.script()
@@ -231,24 +218,6 @@ def test_allocations_move_over_loops_around_them_only():
     refused("HV1001", lambda: s.lift("V", "i"))
 
 
-@pytest.mark.parametrize("tile", [(1, 1), (3, 4), (10, 7), (4, 16), (64, 64)])
-def test_tiles_change_only_places(tile):
-    s = schedule("for i in T.serial(10):\n    for k in T.serial(7):\n        A[i, 0] = A[i, 0] + B[9 - i, k]")
-    s.cache_read("i", "B", "shared")
-    s.tile_buffer("B_shared", *tile)
-    assert [step.effect for step in s.report()] == ["equal", "equal"]
-    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s.function))
-    a, b = np.zeros((10, 7), "int32"), np.arange(70, dtype="int32").reshape(10, 7)
-    helve.compile(s)(a, b)
-    np.testing.assert_array_equal(a[:, 0], b[::-1].sum(1))
-
-
-def test_statements_on_tiles_keep_their_tiles():
-    s = schedule("X = T.alloc_shared_tiles((10, 7), 'int32', tile_size=(2, 7))\nT.copy(A, X)\n"
-                 "for i, j in T.foreach_tiles(X, parallel=True):\n    X[i, j] = X[i, j] + 1\nT.copy(X, B)")
-    refused("HV1007", lambda: s.tile_buffer("X", 5, 7))
-
-
 @pytest.mark.parametrize("size", [(12, 32, 16), (13, 35, 17), (5, 3, 1), (7, 33, 40)])
 def test_a_product_with_tails_in_all_dimensions(size):
     m, n, depth = size
@@ -263,7 +232,7 @@ def test_a_product_with_tails_in_all_dimensions(size):
     ko, ki = s.split("k", 8)
     s.reorder(ko, jo, io, ki, ii, ji)
     s.cache_read(jo, "B", "shared")
-    s.tile_buffer("B_shared", 8, 16)
+    s.set_layout("B_shared", "tile(8, 16)")
     s.cache_write(ki, "C")
     for lanes in ("w1", "w1_1", "v1", ji):
         s.vectorize(s.split(lanes, 16)[1])
@@ -274,3 +243,17 @@ def test_a_product_with_tails_in_all_dimensions(size):
     c = np.zeros((m, n), "float32")
     helve.compile(s)(a, b, c)
     np.testing.assert_array_equal(c, a @ b)
+
+
+def test_a_fragment_is_in_registers_of_a_block():
+    s = schedule("for i in T.serial(10):\n    for k in T.serial(7):\n        A[i, k] = B[i, k] + 1")
+    s.bind("i")
+    copy, loop = s.cache_read("k", "B", "fragment")
+    s.cache_write("k", "A", "fragment")
+    s.parallel(copy)
+    s.parallel(loop)
+    s.parallel("v1")
+    assert "A_fragment[0, k] = B_fragment[0, k] + 1" in body_of(s)
+    helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), check="all")
+    text = helve.compile(s, target="cuda", arch="sm_90a").source("cuda")
+    assert "int B_fragment[1];" in text and "helve_shared" not in text

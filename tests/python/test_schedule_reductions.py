@@ -42,19 +42,57 @@ for i in T.serial(10):
     assert 's.rfactor(s.loop("ki"), scope="local")' in str(s.trace())
 
 
+def test_partial_results_in_global_memory_get_launches_of_their_own():
+    s = schedule('A[0, 0] = 0\nfor i in T.serial(10):\n    for k in T.serial(7):\n'
+                 '        T.update(A[0, 0], B[i, k], "add")')
+    fill, nest, merge = s.rfactor("i", scope="global")
+    assert [fill, nest, merge] == [s.loop("w0"), s.loop("i"), s.loop("v0")]
+    s.fission(nest)
+    s.fission(merge)
+    s.bind("i")
+    script = s.script().replace(", scheduled=True", "")
+    assert script[script.index("    A_global"):] == """\
+    A_global = T.alloc_global((10,), "int32")
+    with T.Kernel(1) as b:
+        A[0, 0] = 0
+        for w0 in T.serial(10):
+            A_global[w0] = 0
+    with T.Kernel(10) as i:
+        for k in T.serial(7):
+            T.update(A_global[i], B[i, k], "add")
+    with T.Kernel(1) as b_2:
+        for v0 in T.serial(10):
+            T.update(A[0, 0], A_global[v0], "add")
+"""
+    arguments, wanted = (helve.testing.make_arguments(s) for _ in range(2))
+    helve.testing.interpret(s.version(0), *wanted)
+    helve.compile(s)(*arguments)
+    np.testing.assert_array_equal(arguments[0], wanted[0])
+
+
+def test_blocks_may_not_share_partial_results_in_global_memory():
+    s = schedule(SUM, check=False)
+    s.bind("i")
+    refused("HV1007", lambda: s.rfactor("k", scope="global"))
+
+
+def test_partial_results_in_fragments():
+    s = schedule(SUM)
+    s.rfactor("k", scope="fragment")
+    assert 'A_fragment = T.alloc_fragment((7,), "int32")' in body_of(s)
+
+
 def test_elements_inside_of_the_reduction_are_dimensions():
     s = schedule('for k in T.serial(7):\n    for i in T.serial(10):\n        T.update(A[i, 0], B[i, k], "add")')
-    s.rfactor("k")
+    nest, merge = s.rfactor("k")
+    assert [nest, merge] == [s.loop("k"), s.loop("v0")]
     assert (
         body_of(s)
         == """\
 A_local = T.alloc_local((7, 10), "int32")
-for w0 in T.serial(7):
-    for w1 in T.serial(10):
-        A_local[w0, w1] = 0
 for k in T.serial(7):
     for i in T.serial(10):
-        T.update(A_local[k, i], B[i, k], "add")
+        A_local[k, i] = B[i, k]
 for v0 in T.serial(7):
     for v1 in T.serial(10):
         T.update(A[v1, 0], A_local[v0, v1], "add")"""
@@ -99,15 +137,41 @@ def test_partial_results_have_partial_results():
 )
 def test_partial_results_begin_with_the_identity(op, identity):
     s = schedule(f'for k in T.serial(7):\n    T.update(A[0, 0], B[0, k], "{op}")')
-    s.rfactor("k")
+    s.split("k", 3)
+    s.rfactor("ki")
     assert f"A_local[w0] = {identity}" in body_of(s)
+
+
+@pytest.mark.parametrize(
+    ("body", "loop", "around", "filled"),
+    [
+        ("for k in T.serial(7):\n    {u}", "k", None, False),
+        ("for k in T.serial(7):\n    if k < 4:\n        {u}", "k", None, True),
+        ("for k in T.serial(7):\n    {u}\n    {u}", "k", None, True),
+        ("for k in T.serial(7):\n    for t in T.serial(2):\n        {u}", "k", "k", True),
+        ("for t in T.serial(2):\n    for k in T.serial(7):\n        {u}", "k", "t", True),
+        ("for i in T.serial(2, 6):\n    for k in T.serial(7):\n        {i}", "k", "i", False),
+        ("for k in T.serial(7):\n    for i in T.serial(2, 6):\n        {i}", "k", "k", False),
+        ("for i in T.serial(4):\n    for k in T.serial(7):\n        T.update(A[i * 2, 0], B[i, k], 'max')", "k", "i",
+         True),
+        ("for i in T.serial(4):\n    for k in T.serial(i, 7):\n        for n in T.serial(1):\n            {i}", "n",
+         "i", True),
+    ],
+)
+def test_a_partial_result_of_one_update_is_what_it_adds(body, loop, around, filled):
+    s = helve.Schedule(schedule(body.format(u='T.update(A[0, 0], B[3, k], "add")',
+                                            i='T.update(A[i, 0], B[i, k], "min")')).function, check=True)
+    results = s.rfactor(loop, around)
+    assert len(results) == (3 if filled else 2)
+    assert ("T.update(A_local" in body_of(s)) == filled
 
 
 @pytest.mark.parametrize("value", ["A[0, 0] + B[0, k]", "B[0, k] + A[0, 0] + 3", "T.max(A[0, 0], B[0, k])"])
 def test_plain_stores_of_integers_are_updates(value):
     s = schedule(f"for k in T.serial(7):\n    A[0, 0] = {value}")
-    s.rfactor("k")
-    assert "T.update(A_local[k], " in body_of(s)
+    s.split("k", 3)
+    s.rfactor("ki")
+    assert "T.update(A_local[ki], " in body_of(s)
 
 
 def test_plain_sums_of_floats_keep_their_order():
@@ -126,7 +190,7 @@ def test_other_uses_keep_their_order(use):
     )
     refused("HV1007", lambda: s.rfactor("k", "t"))
     s.rfactor("k")
-    assert s.loop("w0") != s.loop("t") and "    for w0 in" in body_of(s)
+    assert "    for k in T.serial(7):\n        A_local[k] = B[9, k]\n    for v0 in" in body_of(s)
 
 
 def test_other_updates_by_the_operator_may_be_anywhere():

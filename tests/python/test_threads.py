@@ -6,7 +6,7 @@ import pytest
 
 import helve
 import helve.testing
-from helve import T
+from helve import T, _core
 
 ROWS, COLUMNS, THREADS = 3, 512, 64
 
@@ -126,3 +126,28 @@ def test_any_subscript_of_a_dimension_of_one_names_its_element(memory, layout, s
         b = np.zeros_like(a)
         helve.compile(function, target=target)(a, keys, b)
         np.testing.assert_array_equal(b, wanted)
+
+
+def test_a_thread_runs_independent_loops_by_itself():
+    """T.Parallel inside of T.threads, over several variables and with bounds that differ between threads."""
+    function = helve.parse("""
+@T.prim_func
+def main(A: T.Tensor((32, 4, 5), "int32"), B: T.Tensor((32, 4, 5), "int32")):
+    with T.Kernel(1, threads=32) as b:
+        for t in T.threads(32):
+            for i, j in T.Parallel(4, 5):
+                B[t, i, j] = A[t, i, j] * 2
+            for i in T.Parallel((t % 3, 4)):
+                B[t, i, 0] = B[t, i, 0] + 1
+""")
+    a = np.arange(640, dtype="int32").reshape(32, 4, 5)
+    wanted = a * 2
+    wanted[:, :, 0] += np.arange(4) >= np.arange(32)[:, None] % 3
+    for options in ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}, {"target": "cuda", "arch": "sm_90a"}):
+        stages = helve.testing.lowering_stages(function, **options)
+        for name, stage in stages:
+            b = np.zeros_like(a)
+            helve.testing.interpret(stage, a, b)
+            np.testing.assert_array_equal(b, wanted, err_msg=f"{name} {options}")
+        if options["target"] == "cuda":
+            assert "for (" in _core.cuda_source(stages[-1][1])[0]

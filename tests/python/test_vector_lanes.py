@@ -37,11 +37,16 @@ def every_access(lanes, dtype):
     return main
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "int64"])
+# All of them for what a machine packs and for what it loads as it is; for the others those around whole registers.
+EVERY, SOME = range(1, 65), [1, 2, 3, 5, 8, 13, 15, 16, 17, 31, 32, 33, 47, 63, 64]
+LANES = {"bool": EVERY, "int8": SOME, "float16": SOME, "float32": EVERY, "int64": SOME}
+
+
+@pytest.mark.parametrize("dtype", LANES)
 def test_every_number_of_lanes(dtype, llvm):
     rng = np.random.default_rng(1)
     a = rng.integers(0, 2 if dtype == "bool" else 100, 64).astype(dtype)
-    for lanes in range(1, 65):
+    for lanes in LANES[dtype]:
         kernel = helve.compile(every_access(lanes, dtype))
         on, at = rng.integers(0, 2, 64).astype("int8"), rng.integers(0, 64, 64)
         before = rng.integers(0, 2, (6, 64)).astype(dtype)

@@ -22,7 +22,8 @@ struct UnorderedAccesses {
 /// The work done so far; it is linear in the distinct accesses of the program.
 struct BarrierWork {
   size_t pairs = 0;      ///< of accesses that were compared
-  size_t queries = 0;  ///< of these, decided by isl
+  size_t found = 0;  ///< of these, conflicts of threads that were found by trying
+  size_t queries = 0;  ///< decided by isl
 };
 
 /// Analyses the thread form of one function. Results are cached, so that equal accesses are analysed once.

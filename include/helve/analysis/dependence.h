@@ -1,38 +1,38 @@
 // Which instances of statements of a region touch one element, in which order: what a schedule must keep.
 // The region is any statement of a function; the answer is exact integer relations over the accesses of
-// analysis/access.h, so that one check (schedule/legality.h) decides about every rewrite.
+// analysis/access.h, so that one check (schedule/legality.h) decides about every rewrite. Most questions of a check are
+// decided by which loops carry a dependence, so that relations are made when they are asked for.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "helve/analysis/region_statements.h"
+#include "helve/arith/contradictions.h"
 #include "helve/arith/relation.h"
 
 namespace helve {
 
-/// Two statements with instances that touch one element, one of them writing, or whose order counts for another reason
-/// (barriers, waits, collectives).
+/// Two statements that may have instances that touch one element, one of them writing, or whose order counts for
+/// another reason (barriers, waits, collectives). Whether there are such instances, `Dependences::pairs` tells.
 struct Dependence {
   size_t first, second;  ///< positions in Dependences::statements
   std::optional<size_t> first_access, second_access;  ///< of the model: two that meet; nothing where none is the reason
-  /// { instance of first -> another instance, of second : they touch one element, and first runs before second }.
-  /// Variables of loops around the region and the function's own are parameters. A superset that says why where
-  /// subscripts are not affine, or buffers may share memory.
-  IntegerRelation pairs;
   /// Both are updates by one operator: any order will do, but not at once.
   bool reduction = false;
-  /// What makes two instances a pair, where each is one: all of `touching` and all conditions of one of the `orders`
-  /// hold. The second instance has the variables `second_vars`; further ones take any values. For a proof, where no
-  /// relation is needed.
+  /// The first instance runs before the second: all conditions of one of the `orders` hold. The second instance has the
+  /// variables `second_vars`.
   std::vector<VarRef> second_vars;
-  std::vector<Expr> touching;
   std::vector<std::vector<Expr>> orders;
+
+  struct Question;
+  std::shared_ptr<Question> question;  ///< what has been asked of it
 };
 
-/// All dependences of a region. Iterations of a loop that promises independence (`is_independent`) depend on none of
-/// its others, and each execution of an allocation is new memory.
+/// The dependences of a region. Iterations of a loop that promises independence (`is_independent`) depend on none of
+/// its others, and each execution of an allocation is new memory. Used by one thread at a time.
 struct Dependences {
   const Function* function = nullptr;
   Stmt region;
@@ -40,6 +40,17 @@ struct Dependences {
   AccessModel model;  ///< of the region
   std::vector<RegionStatement> statements;  ///< in program order
   std::vector<Dependence> list;
+  std::shared_ptr<Contradictions> contradictions;
+
+  /// { instance of first -> another instance, of second : they touch one element, and first runs before second };
+  /// nothing if it is proved that there are none. Variables of loops around the region and the function's own are
+  /// parameters. A superset that says why where subscripts are not affine, or buffers may share memory.
+  const std::optional<IntegerRelation>& pairs(const Dependence& each) const;
+  /// The condition under which two instances touch one element, each of which is one; further variables than theirs
+  /// take any values. For a proof, where no relation is needed.
+  const std::vector<Expr>& touching(const Dependence& each) const;
+  /// Is it proved, without a relation, that no two instances touch one element in that one of the `orders`?
+  bool never(const Dependence& each, size_t order) const;
 };
 
 /// The dependences of `region`, a statement of the function, which must outlive the result. Of what stands around it,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "helve/analysis/access.h"
@@ -14,10 +15,11 @@ namespace helve {
 /// Does the step say anything but that a name has some value, or that code may run?
 inline bool says_something(const Step& step) { return !step.begins.empty() || step.value || step.condition; }
 
-/// The model must outlive it.
+/// The model, or the set of buffers that nothing writes, must outlive it.
 class PathConditions {
  public:
-  explicit PathConditions(const AccessModel& model) : model_(model) {}
+  explicit PathConditions(const AccessModel& model) : PathConditions(model.constant) {}
+  explicit PathConditions(const std::unordered_set<const Storage*>& constant) : constant_(constant) {}
 
   /// The variables and conditions of a step, renamed.
   void add(const Step& step, const Substitution& renamed = {});
@@ -26,18 +28,20 @@ class PathConditions {
   /// From now on a counterexample proves nothing.
   void doubt(const std::string& reason);
 
-  const AccessModel& model() const { return model_; }
+  const std::unordered_set<const Storage*>& constant() const { return constant_; }
   const std::vector<VarRef>& vars() const { return vars_; }
   const std::vector<Expr>& conditions() const { return conditions_; }
-  const Facts& facts() const { return facts_; }
+  /// Learned when somebody needs them: most questions about a path do not.
+  const Facts& facts() const;
   /// The first reason of a doubt; empty if there is none.
   const std::string& doubts() const { return doubt_; }
 
  protected:
-  Facts facts_;
+  mutable Facts facts_;  ///< of steps that are learned, and what is no step
 
  private:
-  const AccessModel& model_;
+  mutable std::vector<Step> later_;  ///< steps that are not learned yet
+  const std::unordered_set<const Storage*>& constant_;
   std::vector<VarRef> vars_;
   std::vector<Expr> conditions_;
   std::string doubt_;

@@ -11,7 +11,7 @@
 
 namespace helve {
 
-/// Remembers what it was asked, by the identity of the conditions.
+/// Remembers what it was asked, whatever the names of variables were that are not fixed.
 class Contradictions {
  public:
   explicit Contradictions(const ExactEngine& engine);
@@ -23,6 +23,9 @@ class Contradictions {
   /// are `fixed`? Conditions that share no other variable are decided apart. Only parts with a condition from `from` on
   /// are questions to isl. False says nothing.
   bool found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed, size_t from = 0);
+
+  /// The same of two conditions that bound one sum, and of nothing else: without isl.
+  bool excluded(const std::vector<Expr>& conditions);
 
  private:
   struct Memory;

@@ -19,7 +19,8 @@ enum class ArgumentKind {
   Factor,  ///< a whole number from 1
   Integer,
   Choice,  ///< one of some words
-  BufferName  ///< the name of a buffer
+  BufferName,  ///< the name of a buffer
+  LayoutText  ///< a layout as text (layout/notation.h), "tile(8, 16)" or "order(1, 0)" (set_layout.cc)
 };
 
 struct PrimitiveParameter {
@@ -45,6 +46,8 @@ struct Arguments {
 
   /// The step does not apply to the statements at hand (ScheduleForm); the note shows one.
   [[noreturn]] void refuse(std::string reason, const Stmt& at, std::string help) const;
+  /// The step cannot take its argument `i` (ScheduleArgumentValue).
+  [[noreturn]] void refuse_value(size_t i, const std::string& value, std::string reason, std::string help) const;
   /// The loop over one variable at a cursor; refused if it is none.
   const For& loop(const FunctionRef& f, const Cursor& at) const;
 };

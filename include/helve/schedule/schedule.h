@@ -55,6 +55,12 @@ ScheduleVersionRef with_step(const ScheduleVersionRef& version, const PrimitiveR
                              std::vector<ScheduleArgument> values, const std::optional<std::string>& unsafe,
                              const Span& place);
 
+/// The function that a step would make, legal or not: what tests of the check run to see what a refused step does. It
+/// is no version, so that no schedule goes on from it. Refuses all that with_step refuses but ScheduleIllegal and
+/// ScheduleUnproved.
+FunctionRef unchecked_step(const ScheduleVersionRef& version, const PrimitiveRow& row,
+                           std::vector<ScheduleArgument> values, const Span& place);
+
 /// The same step on another version, or on one of another function of the same form. A finder that finds nothing is
 /// refused (ScheduleNothingFound); every refusal names the step in a note.
 ScheduleVersionRef replay_step(const ScheduleVersionRef& version, const TraceStep& step, const Span& place);

@@ -31,7 +31,7 @@ FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions& options);
-FunctionRef materialize_tiles(const FunctionRef& f, const PassOptions& options);
+FunctionRef materialize_layouts(const FunctionRef& f, const PassOptions& options);
 FunctionRef erase_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef privatize_scratch(const FunctionRef& f, const PassOptions& options);
 FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options);

@@ -108,7 +108,10 @@ _CONSTRUCTS = [
         "alloc_fragment", (*_TILED, _LAYOUT),
         "A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.",
     ),
-    Construct("alloc_local", _TILED, "A buffer private to a thread."),
+    Construct(
+        "alloc_local", (*_TILED, _LAYOUT),
+        "A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none.",
+    ),
     Construct(
         "serial", _BOUNDS,
         "A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is "

@@ -47,8 +47,8 @@ def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | 
 def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer in global memory; in a mesh function one instance per core."""
 
-def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
-    """A buffer private to a thread."""
+def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
+    """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none."""
 
 def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None) -> _Any:
     """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.

@@ -7,14 +7,15 @@ is done by auto, on the nest that is written out loop by loop.
 from __future__ import annotations
 
 from helve import _core
-from helve.schedule.auto import has_tiles
+from helve.schedule.auto import has_order, machine_of
 from helve.schedule.schedule import Schedule
 
 
-def default_order(nest: _core.Function) -> _core.Function | None:
-    """The function in the order that auto gives it; None if that has nothing to do but to divide rows."""
-    if not has_tiles(_core.start_schedule(nest)):
+def default_order(nest: _core.Function, target: str, arch: str | None = None) -> _core.Function | None:
+    """The function in the order that auto gives it; None if that has nothing to do but blocks and rows."""
+    machine = machine_of(target, arch)
+    if machine is None or not has_order(_core.start_schedule(nest), machine):
         return None
     s = Schedule(nest)
-    s.auto()
+    s.auto(target, arch)
     return s.function.function

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Sequence
 
 from helve import _core, source
+from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
-from helve.schedule.auto import order
+from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, carried, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
@@ -180,8 +182,12 @@ class Schedule:
             elif kind == "buffer" and not isinstance(value, str):
                 raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
                             reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
+            elif kind == "layout" and not isinstance(value, str):
+                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
+                            reason="it is no layout", fixes=["give a helve.Layout, or its text"])
             else:
-                arguments.append(value if kind in ("choice", "buffer") else _integer(primitive, name, value, place))
+                is_text = kind in ("choice", "buffer", "layout")
+                arguments.append(value if is_text else _integer(primitive, name, value, place))
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
                         reason="it is no text", fixes=["say in words why the step keeps results"])
@@ -255,7 +261,28 @@ class Schedule:
         """Takes the branch that a loop consists of out of the loop; returns the loop of each branch."""
         return self._step("unswitch", [loop], unsafe)
 
-    def cache_read(self, at: Place, buffer: str, scope: str = "local", order: str = "same", *,
+    def trim(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Ends a loop where the branch that it consists of would do nothing more; returns the loop."""
+        return self._step("trim", [loop], unsafe)[0]
+
+    def specialize(self, statement: Place, loop: Place, at: int, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
+        """Gives the first `at` iterations of a loop a statement of their own, by a branch.
+
+        Args:
+            statement: a statement inside of the loop.
+            loop: a loop around it, or its name.
+            at: how many iterations, at the loop's begin.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The statement of these iterations, and that of the others.
+
+        Raises:
+            helve.Error: the statement is in no such loop, or defines a name (HV1006).
+        """
+        return self._step("specialize", [statement, loop, at], unsafe)
+
+    def cache_read(self, at: Place, buffer: str, scope: str = "local", within: Sequence[Place] = (), *,
                    unsafe: str | None = None) -> tuple[Cursor, Cursor]:
         """Copies the elements of a buffer that a statement reads to memory of their own in front of it, from which
         the statement reads them. The memory has the extents of the least box that holds these elements.
@@ -263,8 +290,9 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement reads.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
-            order: that of the dimensions of the memory: "same", or "reversed", a transposed matrix.
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
+            within: statements below `at` that alone read the copy, which has what they read; by default all do.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -274,7 +302,7 @@ class Schedule:
             helve.Error: the statement uses no such buffer (HV1001), the box has no constant extents (HV1006), or a
                 read would see another value (HV1007, HV1008).
         """
-        return self._step("cache_read", [at, buffer, scope, order], unsafe)
+        return self._step("cache_read", [at, buffer, scope, within], unsafe)
 
     def cache_write(self, at: Place, buffer: str, scope: str = "local", *,
                     unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -284,7 +312,8 @@ class Schedule:
         Args:
             at: a statement or a loop, or the name of a loop.
             buffer: the name of a buffer whose single elements the statement writes.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block) or "fragment" (of a block; in
+                registers of its threads).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -348,19 +377,22 @@ class Schedule:
         return self._step("tensorize", [loop, operation], unsafe)[0]
 
     def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
-                unsafe: str | None = None) -> tuple[Cursor, Cursor, Cursor]:
+                unsafe: str | None = None) -> tuple[Cursor, ...]:
         """Lets each iteration of a loop reduce to partial results of its own, which are merged behind the reduction.
-        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel.
+        Floats are rounded in another order; the loop may then be vectorized, unrolled or parallel. A partial result of
+        one update is what that would add.
 
         Args:
             loop: a loop of constant extent inside a reduction by T.update, or of integers by `s = s + x`.
             around: the loop around it for whose time the partial results live. If it is not given, the outermost loop
                 over which the elements are reduced, as long as nothing else is done with them inside.
-            scope: "local" (of a thread; registers or stack) or "shared" (of a block).
+            scope: "local" (of a thread; registers or stack), "shared" (of a block), "fragment" (of a block; in
+                registers of its threads) or "global" (of the launch, which fission() may then divide).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
-            The loop that fills the partial results, the loop `around`, and the loop that merges them.
+            The loop that fills the partial results if they have several updates, the loop `around`, and the loop
+            that merges them.
 
         Raises:
             helve.Error: the loop reduces no buffer, or several, or floats in a fixed order (HV1006), or an element is
@@ -423,24 +455,84 @@ class Schedule:
         """
         return self._step("inline", [producer], unsafe)
 
-    def tile_buffer(self, buffer: str, rows: int, columns: int, *, unsafe: str | None = None) -> Cursor:
-        """Stores the last two dimensions of a buffer in shared memory tile by tile: the elements of `rows` x `columns`
-        lie side by side, rows first. What elements hold stays as it is.
+    def set_layout(self, buffer: str, layout: Layout | str, *, unsafe: str | None = None) -> Cursor:
+        """Says where the elements of a buffer lie in memory. What they hold stays as it is.
 
         Args:
             buffer: the name of a buffer that the function allocates.
-            rows: extent of a tile in the last dimension but one.
-            columns: extent of a tile in the last dimension.
+            layout: a layout, or its text, as `layout=` of an allocation takes it; or a text that fits every shape,
+                "tile(8, 16)" (the elements of each tile of the last dimensions side by side, tiles at the end padded)
+                or "order(1, 0)" (the dimensions, the one whose elements lie farthest apart first).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
             The allocation.
 
         Raises:
-            helve.Error: there is no such buffer (HV1001), or it has a layout, fewer dimensions, or other memory
+            helve.Error: there is no such buffer (HV1001), the text is no layout (HV1005), or the layout does not fit
+                the buffer (HV1006).
+        """
+        text = str(layout) if isinstance(layout, Layout) else layout
+        return self._step("set_layout", [buffer, text], unsafe)[0]
+
+    def pad(self, buffer: str, dim: int, by: int, *, unsafe: str | None = None) -> Cursor:
+        """Leaves `by` elements unused behind the last one of a dimension, so that rows do not begin at multiples of a
+        power of two. The shape stays, and nobody sees the padding.
+
+        Args:
+            buffer: the name of a buffer that the function allocates.
+            dim: the dimension, from 0; elements of another one lie behind it.
+            by: elements, 1 or more.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001) or dimension (HV1005), or nothing lies behind the dimension
                 (HV1006).
         """
-        return self._step("tile_buffer", [buffer, rows, columns], unsafe)[0]
+        return self._step("pad", [buffer, dim, by], unsafe)[0]
+
+    def swizzle(self, buffer: str, bits: int, base: int, shift: int, *, unsafe: str | None = None) -> Cursor:
+        """Exchanges `bits` bits of the addresses of shared memory, from bit `base` on, by their exclusive or with those
+        `shift` above, so that elements of a column lie in different banks. `helve.layout.choose_swizzle` finds the
+        numbers for rows that are read together.
+
+        Args:
+            buffer: the name of a buffer of scope "shared".
+            bits: how many, 1 or more; 2 ** bits rows get addresses of their own.
+            base: the lowest bit that changes: 2 ** base elements stay side by side.
+            shift: from a bit to the one that changes it; as many as `bits`, or more.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), no such swizzle (HV1005), the memory is not shared, or its
+                size no multiple of 2 ** (bits + base + shift) elements (HV1006).
+        """
+        return self._step("swizzle", [buffer, bits, base, shift], unsafe)[0]
+
+    def split_dimension(self, buffer: str, dim: int, factor: int, *, unsafe: str | None = None) -> Cursor:
+        """Gives a buffer two dimensions in the place of one, for blocks of `factor` elements and the elements of a
+        block: W[i] becomes W[i // factor, i % factor], without the division where the program has such an index.
+
+        Args:
+            buffer: the name of a buffer that the function allocates and uses by single elements.
+            dim: the number of the dimension, from 0. Where the factor does not divide its extent, memory is left over.
+            factor: elements of a block.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The allocation.
+
+        Raises:
+            helve.Error: there is no such buffer (HV1001), or it has no such dimension, a layout, or other uses
+                (HV1006).
+        """
+        return self._step("split_dimension", [buffer, dim, factor], unsafe)[0]
 
     def shift(self, loop: Place, by: int, *, unsafe: str | None = None) -> Cursor:
         """Counts a loop from `by` later on; returns it."""
@@ -455,6 +547,10 @@ class Schedule:
         add up to, and ends it with those left out; returns it. Its order changes: it is for reductions by T.update,
         and for independent iterations."""
         return self._step("rotate", [loop, by], unsafe)[0]
+
+    def reverse(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
+        """Runs the iterations of a loop from the last one to the first; returns it."""
+        return self._step("reverse", [loop], unsafe)[0]
 
     def parallel(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
         """Makes a loop T.Parallel; returns it."""
@@ -487,14 +583,47 @@ class Schedule:
         """
         return self._step("bind", [loop, to], unsafe)[0]
 
+    def threads(self, grid: Place, count: int, *, unsafe: str | None = None) -> Cursor:
+        """Gives each block of a grid so many threads, which divide parallel loops, tile operations and fragments among
+        them; a CPU ignores it.
+
+        Args:
+            grid: the T.Kernel, or the name of a coordinate of its grid.
+            count: a multiple of 32, at most 1024.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The grid.
+
+        Raises:
+            helve.Error: there is no such grid, or no block of so many threads (HV1006).
+        """
+        return self._step("threads", [grid, count], unsafe)[0]
+
     # Defaults.
 
-    def auto(self) -> None:
-        """Gives the program a default order for the CPU, by steps as above: blocks for all processors, vectors along
-        rows, and tiles of accumulators for reductions whose elements share operands. A step that is not proved is not
-        taken, and small programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+    def auto(self, target: str = "llvm", arch: str | None = None) -> None:
+        """Gives the program a default order, by steps as above. A step that is not proved is not taken, and small
+        programs stay as they are. `print(s.trace())` is the program of what was done, to edit.
+
+        Args:
+            target: "llvm": blocks for all cores of this CPU, vectors along rows, tiles of accumulators for reductions
+                whose elements share operands, partial results for other ones; "cuda": blocks for all multiprocessors,
+                products of tiles in shared memory and registers, rows and columns reduced by the threads of a block.
+            arch: for "cuda", the architecture to plan for ("sm_90a"); the oldest one by default.
+
+        Raises:
+            helve.Error: there is no such target (HV0802) or architecture (HV1005).
         """
-        order(self, self._now)
+        place = _call_place()
+        if target not in ("llvm", "cuda"):
+            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda")
+        machine = machine_of(target, arch) if arch is None or isinstance(arch, str) else None
+        if machine is None or (arch is not None and target != "cuda"):
+            raise error("ScheduleArgumentValue", place, primitive="auto", value=shown(arch), parameter="arch",
+                        reason="it is no architecture of a GPU",
+                        fixes=['give one such as "sm_90a", with target="cuda"'])
+        order(self, self._now, machine)
 
     # Traces.
 

@@ -62,7 +62,7 @@ def step_text(step: _core.TraceStep) -> str:
             words += [_finder_text(each) for each in value]
         elif isinstance(value, _core.Finder):
             words.append(_finder_text(value))
-        elif kind == "buffer":
+        elif kind in ("buffer", "layout"):
             words.append(json.dumps(value))
         elif kind == "choice":
             words.append(f"{name}={json.dumps(value)}")
@@ -183,7 +183,7 @@ def _step(number: int, step: object) -> _core.TraceStep:
         elif kind == "loops" and isinstance(value, list):
             arguments.append([_finder(number, each) for each in value])
         elif (kind in ("factor", "integer") and _is_integer(value)) or (
-                kind in ("choice", "buffer") and isinstance(value, str)):
+                kind in ("choice", "buffer", "layout") and isinstance(value, str)):
             arguments.append(value)
         else:
             raise _Fault(f"'{name}' of step {number} has {shown(value)} for '{parameter}'")

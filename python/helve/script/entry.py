@@ -7,6 +7,7 @@ executed.
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import sys
 from types import FrameType, FunctionType
@@ -50,7 +51,10 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
     node = tree.body[0].body[0] if indented else tree.body[0]
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != function.__name__:
         raise _no_source(function)
-    return PrimFunc(guarded(context, lambda: parse_function(context, node, mesh, _mesh_node(node))))
+    parsed = guarded(context, lambda: parse_function(context, node, mesh, _mesh_node(node)))
+    out = PrimFunc(parsed, inspect.getdoc(function))
+    out.__module__ = function.__module__
+    return out
 
 
 def _no_source(function: FunctionType) -> Exception:
@@ -181,3 +185,4 @@ def _syntax_tree(context: Context, text: str) -> ast.Module:
 
 
 FrontEnd.define = staticmethod(define)
+PrimFunc.read = staticmethod(read)

@@ -11,9 +11,10 @@ import numbers
 import operator
 import types
 from typing import Any
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from helve import _core, language
+from helve.arguments import variables_of
 from helve.errors import Error, error, integer_text, shown, suggestion
 from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
 from helve.language.habits import counterpart, meant
@@ -593,17 +594,6 @@ class Expressions:
         if kind not in (int, bool) and isinstance(value, kind):
             return value
         raise self.context.bad_argument(node, arguments.construct.text, name, f"it is not {expected}", remedy)
-
-
-def variables_of(expr: _core.Expr) -> Iterator[_core.Var]:
-    """The variables of an expression from left to right."""
-    if isinstance(expr, _core.Var):
-        yield expr
-    for name in expr.fields:
-        value = getattr(expr, name)
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, _core.Expr):
-                yield from variables_of(part)
 
 
 def subscripts(node: ast.Subscript) -> list[ast.expr]:

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from helve import _core
+from helve.arguments import variables_of
 from helve.errors import ASK_FOR_REPORT, Error, InternalError, error
 from helve.language.constructs import DType, TensorType
 from helve.mesh import Mesh
 from helve.script.context import DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
-from helve.script.expressions import variables_of
 from helve.script.places import at_argument
 from helve.script.statements import Statements
 

@@ -1,13 +1,14 @@
-// The conflict of a pair: by ranges, by the stride of the thread, by isl.
+// The conflict of a pair: by ranges, by the stride of the thread, by some threads that conflict, by isl.
 // The cheap tests come first and decide most pairs.
 #include "conflicts.h"
 
-#include <cstdlib>
-
+#include "helve/analysis/instance_pair.h"
+#include "helve/analysis/stepped.h"
 #include "helve/arith/facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
+#include "witness.h"
 
 namespace helve::barriers {
 
@@ -17,20 +18,20 @@ constexpr int64_t kOperations = 20'000;  // of isl for one pair, a few milliseco
 constexpr size_t kFewGuards = 16;        // that are simplified under each other
 constexpr int kMaxQueries = 32;           // of isl for one later access
 
-/// Two accesses with distinct names for the variables that they do not share.
+/// The later access `b` as the first instance, whose variables keep their names, and the earlier `a` as the second one.
 class Pair {
  public:
   Pair(const BlockAccess& a, const BlockAccess& b, bool carried, const AccessTable& table)
-      : a_(a), b_(b), carried_(carried) {
-    for (const VarRange& range : a.inner) rename(range.var.get());
+      : a_(a), b_(b), carried_(carried), query_(table.constant()), two_(query_) {
+    for (const VarRange& range : a.inner) two_.separate(range.var);
     if (!carried) return;
-    for (const VarRange& range : a.loop->ranges) rename(range.var.get());
+    for (const VarRange& range : a.loop->ranges) two_.separate(range.var);
     // A name has a different value in each iteration.
     const auto name = [&](const Expr& e) {
       if (!e) return;
       walk(e, [&](const Expr& node) {
         const Var* var = as<Var>(node);
-        if (var && table.depth_of(var) == a.loop->depth) rename(var);
+        if (var && table.depth_of(var) == a.loop->depth) two_.separate(VarRef(var));
       });
     };
     for (const Expr& index : a.indices) name(index);
@@ -41,71 +42,53 @@ class Pair {
     }
   }
 
-  Expr earlier(const Expr& e) const { return substitute(e, renamed_); }
-
-  /// Does each element belong to one thread only? True if the indices of some dimension are stride * thread + rest on
-  /// both sides, and the rests differ by less than the stride. This decides most pairs, a hundred times faster than
-  /// isl.
+  /// Does each element belong to one thread only? This decides most pairs, a hundred times faster than isl.
   bool threads_are_named() const {
     if (!a_.thread || !b_.thread) return false;
-    const Expr one = earlier(Expr(a_.thread)), other(b_.thread);
+    const Expr earlier = two_.second(Expr(a_.thread));
     Facts facts;
     for (const VarRange& range : a_.inner) {
       if (!range.begin || !range.extent) continue;
-      facts.bind_loop(VarRef(as<Var>(earlier(Expr(range.var)))), earlier(range.begin), earlier(range.extent));
+      facts.bind_loop(VarRef(as<Var>(two_.second(Expr(range.var)))), two_.second(range.begin),
+                      two_.second(range.extent));
     }
     for (const VarRange& range : b_.inner) {
       if (range.begin && range.extent) facts.bind_loop(range.var, range.begin, range.extent);
     }
     for (size_t d = 0; d < a_.indices.size(); ++d) {
       if (!a_.indices[d] || !b_.indices[d]) continue;
-      const int64_t step = coefficient_of(sum_of(b_.indices[d]), b_.thread.get()).value_or(0);
-      if (step == 0 || step == INT64_MIN) continue;
-      const Expr rest = simplify(earlier(a_.indices[d]) - b_.indices[d] - (one - other) * int_imm(step));
-      if (mentions(rest, as<Var>(one)) || mentions(rest, as<Var>(other))) continue;
-      if (interval_of(rest, facts).within(1 - std::abs(step), std::abs(step) - 1)) return true;
+      const std::optional<Stepped> one = stepped_by(two_.second(a_.indices[d]), as<Var>(earlier)),
+                                   other = stepped_by(b_.indices[d], b_.thread.get());
+      if (!one || !other || one->step != other->step) continue;
+      if (forces_equal(one->step, interval_of(simplify(one->rest - other->rest), facts))) return true;
     }
     return false;
   }
 
   /// The condition under which they conflict, over `vars`. If there are many guards, each part is simplified under the
   /// ranges alone, not under the parts before it.
-  Expr conflict(std::vector<VarRef>* vars) const {
-    Facts facts;
-    std::vector<Expr> all;
-    const bool few = guards(a_) + guards(b_) <= kFewGuards;
-    const auto bound = [&](const VarRange& range, bool of_earlier) {
-      const auto now = [&](const Expr& e) { return of_earlier ? earlier(e) : e; };
-      const VarRef var(as<Var>(now(Expr(range.var))));
-      vars->push_back(var);
-      if (range.begin) all.push_back(apply(Op::Le, {now(range.begin), Expr(var)}));
-      if (!range.begin || !range.extent) return;
-      all.push_back(less(Expr(var), now(range.begin) + now(range.extent)));
-      facts.bind_loop(var, now(range.begin), now(range.extent));
-    };
+  Expr conflict(std::vector<VarRef>* vars) {
     std::vector<const BlockLoop*> around;
     for (const BlockLoop* loop = b_.loop; loop; loop = loop->parent) around.push_back(loop);
     for (auto loop = around.rbegin(); loop != around.rend(); ++loop) {
-      for (const VarRange& range : (*loop)->ranges) bound(range, false);
+      for (const VarRange& range : (*loop)->ranges) in_range(range, {});
     }
     if (carried_) {
-      for (const VarRange& range : a_.loop->ranges) bound(range, true);
+      for (const VarRange& range : a_.loop->ranges) in_range(range, two_.renamed());
     }
-    for (const VarRange& range : b_.inner) bound(range, false);
-    for (const VarRange& range : a_.inner) bound(range, true);
-    const auto require = [&](const Expr& e) { all.push_back(few ? e : simplify(e, facts)); };
-    if (carried_ && a_.loop->ranges.size() == 1) {
-      const Expr var(a_.loop->ranges[0].var);
-      require(less(earlier(var), var));
-    }
-    for (const Expr& e : b_.conditions) require(e);
-    for (const Expr& e : a_.conditions) require(earlier(e));
-    if (a_.thread && b_.thread) require(apply(Op::Ne, {earlier(Expr(a_.thread)), Expr(b_.thread)}));
-    for (size_t d = 0; d < a_.indices.size(); ++d) {
-      if (a_.indices[d] && b_.indices[d]) require(apply(Op::Eq, {earlier(a_.indices[d]), b_.indices[d]}));
-    }
-    const Expr met = conjunction(all);
-    return few ? simplify(met) : met;
+    for (const VarRange& range : b_.inner) in_range(range, {});
+    for (const VarRange& range : a_.inner) in_range(range, two_.renamed());
+    const size_t ranges = query_.conditions().size();
+    if (carried_ && a_.loop->ranges.size() == 1) query_.require(two_.after(a_.loop->ranges[0].var));
+    for (const Expr& e : b_.conditions) query_.require(e);
+    for (const Expr& e : a_.conditions) query_.require(two_.second(e));
+    if (a_.thread && b_.thread) query_.require(apply(Op::Ne, {two_.second(Expr(a_.thread)), Expr(b_.thread)}));
+    two_.touch(b_.indices, a_.indices);
+    vars->insert(vars->end(), query_.vars().begin(), query_.vars().end());
+    std::vector<Expr> all = query_.conditions();
+    if (guards(a_) + guards(b_) <= kFewGuards) return simplify(conjunction(all));
+    for (size_t i = ranges; i < all.size(); ++i) all[i] = simplify(all[i], query_.facts());
+    return conjunction(all);
   }
 
  private:
@@ -117,14 +100,25 @@ class Pair {
     return count;
   }
 
-  void rename(const Var* var) {
-    if (!renamed_.contains(var)) renamed_.emplace(var, Expr(make_var(var->name, var->dtype)));
+  /// What is known of the range holds; where nothing is, the variable has any value.
+  void in_range(const VarRange& range, const Substitution& renamed) {
+    Step step;
+    step.vars = {range.var};
+    if (range.begin && range.extent) {
+      step.begins = {range.begin};
+      step.extents = {range.extent};
+    }
+    query_.add(step, renamed);
+    if (!range.begin || range.extent) return;
+    const Expr known = apply(Op::Le, {range.begin, Expr(range.var)});
+    query_.require(renamed.empty() ? known : substitute(known, renamed));
   }
 
   const BlockAccess& a_;
   const BlockAccess& b_;
   bool carried_;
-  Substitution renamed_;
+  PathConditions query_;
+  InstancePair two_;
 };
 
 }  // namespace
@@ -166,8 +160,12 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   const uint64_t key = (uint64_t{a} << 32 | b) << 1 | static_cast<uint64_t>(carried);
   const auto [it, fresh] = answers_.emplace(key, Conflict::Undecided);
   if (!fresh) return it->second;
-  const Pair pair(one, other, carried, table_);
+  Pair pair(one, other, carried, table_);
   if (pair.threads_are_named()) return it->second = Conflict::None;
+  if (found_in_conflict(*function_, one, other, carried)) {
+    ++work_.found;
+    return it->second = one.exact && other.exact ? Conflict::Certain : Conflict::Possible;
+  }
   if (++queries_[b] > kMaxQueries) return it->second;
   ++work_.queries;
   std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());

@@ -1,9 +1,10 @@
 // Which accesses of two iterations may conflict, before isl is asked.
-// Hulls of subscripts, equal subscripts and operations that commute leave few pairs.
+// Hulls of subscripts, equal subscripts (analysis/stepped.h) and operations that commute leave few pairs.
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
 
+#include "helve/analysis/stepped.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/visit.h"
 #include "hulls.h"
@@ -79,22 +80,20 @@ bool commute(const Access& a, const Access& b) {
   return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && is_atomic(a.mode);
 }
 
-/// The only variable of this loop by which `e` differs between iterations, if it has a constant factor.
+/// The variable of this loop by which `e` differs between iterations, if that alone decides, with a constant factor.
 const Var* only_inner(const Iterations& of, const Expr& e, const Path& path) {
   if (changes(e, of.model.constant)) return nullptr;
-  const Var* found = nullptr;
-  for (const Term& term : sum_of(e).terms) {
-    for (size_t i = of.at; i < path.size(); ++i) {
-      for (const VarRef& var : path[i]->vars) {
-        const bool inside = std::any_of(term.factors.begin(), term.factors.end(),
-                                        [&](const Expr& factor) { return mentions(factor, var.get()); });
-        if (!inside) continue;
-        if (found || i != of.at || term.factors.size() != 1 || as<Var>(term.factors[0]) != var.get()) return nullptr;
-        found = var.get();
-      }
-    }
+  const auto is_inner = [&](const Expr& rest) {
+    return std::any_of(path.begin() + static_cast<ptrdiff_t>(of.at), path.end(), [&](const StepRef& step) {
+      return std::any_of(step->vars.begin(), step->vars.end(),
+                         [&](const VarRef& var) { return mentions(rest, var.get()); });
+    });
+  };
+  for (const VarRef& var : of.step.vars) {
+    const std::optional<Stepped> stepped = stepped_by(e, var.get());
+    if (stepped && forces_equal(stepped->step, Interval::point(0)) && !is_inner(stepped->rest)) return var.get();
   }
-  return found;
+  return nullptr;
 }
 
 /// Is it proved without isl that equal elements mean equal iterations? A subscript that both accesses share, and that

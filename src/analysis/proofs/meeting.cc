@@ -4,39 +4,36 @@
 
 #include <algorithm>
 
+#include "helve/analysis/instance_pair.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
-#include "same_element.h"
 
 namespace helve::proofs {
 
 namespace {
 
 /// The two cores differ only along axes on which the tensor is replicated.
-Expr of_one_block(const Iterations& of, const MeshTensor& tensor, const Substitution& renamed) {
+Expr of_one_block(const Iterations& of, const MeshTensor& tensor, const InstancePair& two) {
   const std::vector<size_t> axes = replica_axes(of, tensor);
   Expr out = bool_imm(true);
   for (size_t d = 0; d < of.step.vars.size(); ++d) {
     if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
-    out = logical_and(out, apply(Op::Eq, {Expr(of.step.vars[d]), renamed.at(of.step.vars[d].get())}));
+    out = logical_and(out, two.agree(of.step.vars[d]));
   }
   return out;
 }
 
 /// Iterations of one block are sequential.
-Expr on_other_blocks(const Iterations& of, const Substitution& renamed) {
+Expr on_other_blocks(const Iterations& of, const InstancePair& two) {
   Expr out;
-  for (const VarRef& var : of.loop[of.from]->vars) {
-    const Expr other = apply(Op::Ne, {Expr(var), renamed.at(var.get())});
-    out = out ? apply(Op::Or, {out, other}) : other;
-  }
+  for (const VarRef& var : of.loop[of.from]->vars) out = out ? apply(Op::Or, {out, two.differ(var)}) : two.differ(var);
   return out;
 }
 
 /// Serial loops between kernel and Persistent loop: both iterations belong to one execution of the Persistent loop.
-void agree(Query& query, const Step& step, const Substitution& renamed) {
+void agree(Query& query, const Step& step, const InstancePair& two) {
   if (!step.stmt || step.stmt->kind == StmtKind::Kernel) return;
-  for (const VarRef& var : step.vars) query.require(apply(Op::Eq, {Expr(var), renamed.at(var.get())}));
+  for (const VarRef& var : step.vars) query.require(two.agree(var));
 }
 
 /// Iteration n of a Persistent loop belongs to block n modulo the number of blocks.
@@ -62,16 +59,14 @@ void deal(const Iterations& of, Query& query, const Access& access, const Substi
 }
 
 /// The two iterations differ; in order, if the pair is symmetric.
-Expr different(const Iterations& of, const Pair& pair, const Substitution& renamed) {
+Expr different(const Iterations& of, const Pair& pair, const InstancePair& two) {
   Expr out;
   Expr before;  // earlier variables agree
   for (const VarRef& var : of.step.vars) {
-    const Expr one = Expr(var), two = renamed.at(var.get());
-    Expr here = pair.first == pair.second ? less(one, two) : apply(Op::Ne, {one, two});
+    Expr here = pair.first == pair.second ? two.before(var) : two.differ(var);
     if (before) here = logical_and(before, here);
     out = out ? apply(Op::Or, {out, here}) : here;
-    const Expr same = apply(Op::Eq, {one, two});
-    before = before ? logical_and(before, same) : same;
+    before = before ? logical_and(before, two.agree(var)) : two.agree(var);
   }
   return out;
 }
@@ -80,26 +75,22 @@ Expr different(const Iterations& of, const Pair& pair, const Substitution& renam
 
 Meeting meeting(const Iterations& of, const Pair& pair) {
   Meeting out{Query(of.model), {}, {}, {}};
-  for (size_t i = of.from; i < pair.second->path.size(); ++i) {
-    for (const VarRef& var : pair.second->path[i]->vars) {
-      out.renamed[var.get()] = Expr(make_var(var->name, var->dtype, var->span));
-    }
-  }
-  for (const StepRef& step : pair.first->path) out.query.add(*step);
-  for (size_t i = of.from; i < pair.second->path.size(); ++i) out.query.add(*pair.second->path[i], out.renamed);
-  for (size_t i = of.from; i < of.at; ++i) agree(out.query, *of.loop[i], out.renamed);
-  deal(of, out.query, *pair.first, {});
-  deal(of, out.query, *pair.second, out.renamed);
+  Query& query = out.query;
+  InstancePair two(query);
+  two.separate(pair.second->path, of.from);
+  two.first_runs(pair.first->path, 0);
+  two.second_runs(pair.second->path, of.from);
+  for (size_t i = of.from; i < of.at; ++i) agree(query, *of.loop[i], two);
+  deal(of, query, *pair.first, {});
+  deal(of, query, *pair.second, two.renamed());
   if (of.is_kernel && of.mesh && has_collective(static_cast<const Kernel&>(*of.step.stmt).body)) {
-    out.query.doubt("collectives may order the cores");
+    query.doubt("collectives may order the cores");
   }
-  out.query.require(different(of, pair, out.renamed));
-  if (in_blocks(of, *pair.first, *pair.second)) {
-    out.query.require(of_one_block(of, *pair.first->placed, out.renamed));
-  }
-  if (of.is_persistent && !of.mesh) out.query.require(on_other_blocks(of, out.renamed));
-  const bool absolute = pair.first->placed != pair.second->placed;
-  SameElement met = same_element(out.query, *pair.first, *pair.second, out.renamed, absolute);
+  query.require(different(of, pair, two));
+  if (in_blocks(of, *pair.first, *pair.second)) query.require(of_one_block(of, *pair.first->placed, two));
+  if (of.is_persistent && !of.mesh) query.require(on_other_blocks(of, two));
+  SameElement met = two.touch(*pair.first, *pair.second, pair.first->placed != pair.second->placed);
+  out.renamed = two.renamed();
   out.element = std::move(met.element);
   out.condition = std::move(met.condition);
   return out;

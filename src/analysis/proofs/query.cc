@@ -14,7 +14,7 @@
 
 namespace helve::proofs {
 
-Query::Query(const AccessModel& model) : PathConditions(model) {
+Query::Query(const AccessModel& model) : PathConditions(model), model_(model) {
   for (const VarRef& dim : model.function->dims) {
     add_variable(dim);
     given_.push_back(dim);
@@ -50,7 +50,7 @@ Expr Query::conjunction(const Expr& last) const {
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
   if (--budget.queries < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
-  const Translation translation{&facts_, &model().constant};
+  const Translation translation{&facts(), &model().constant};
   const Expr condition = conjunction(violation);
   const IntegerSet broken(budget.engine, vars(), condition, {}, translation);
   const Answer answer = doubts().empty() ? broken.is_empty() : broken.emptiness();
@@ -62,7 +62,7 @@ Finding Query::excludes(const Expr& violation, Budget& budget) const {
 }
 
 Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const {
-  const Translation translation{&facts_, &model().constant};
+  const Translation translation{&facts(), &model().constant};
   std::vector<VarRef> used;
   for (const VarRef& var : given_) {
     bool mentioned = mentions(violation, var.get());

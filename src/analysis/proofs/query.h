@@ -45,11 +45,13 @@ class Query : public PathConditions {
   Finding excludes(const Expr& violation, Budget& budget) const;
 
  private:
+  const AccessModel& model() const { return model_; }
   void require_range(const VarRef& var);
   Expr conjunction(const Expr& last) const;
   /// Decides between refuted and checked; `broken` is not empty.
   Finding depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const;
 
+  const AccessModel& model_;
   std::vector<VarRef> given_;  ///< by the call: extents, integer parameters
   size_t ranges_ = 0;  ///< the first conditions are the ranges of extents and parameters
 };

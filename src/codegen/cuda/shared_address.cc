@@ -19,7 +19,7 @@ Expr Address::swizzled(const Expr& address) const {
 
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {
   if (!buffer.layout) return {c::element_offset(buffer, indices), {}};
-  return {simplify(flat_address(buffer, indices), facts), buffer.layout->swizzle()};
+  return {simplify(layout_address(buffer, indices), facts), buffer.layout->swizzle()};
 }
 
 }  // namespace helve::cuda

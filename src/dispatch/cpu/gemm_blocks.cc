@@ -12,6 +12,7 @@
 #include "element_nest.h"
 #include "helve/dispatch/reduction.h"
 #include "helve/ir/expr/number.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "schedules.h"
 
 namespace helve::cpu {
@@ -307,7 +308,8 @@ class BlockedGemm {
 
   static int64_t last_tile(const Region& region) { return region.buffer->tile.back(); }
 
-  /// Are the elements of a vector of columns contiguous? In tiled memory a vector must not cross a tile boundary.
+  /// Are the elements of a vector of columns contiguous? In memory with tiles, or a layout, a vector must not
+  /// leave a run of neighbours.
   bool side_by_side(const Region& region) const {
     const Buffer& b = *region.buffer;
     if (region.ranges.back().point) return false;
@@ -315,8 +317,9 @@ class BlockedGemm {
       const int64_t* stride = int_value(b.strides.back());
       if (!stride || *stride != 1) return false;
     }
-    if (!is_tiled(b)) return true;
+    if (!is_tiled(b) && !b.layout) return true;
     const int64_t* begin = int_value(region.ranges.back().begin);
+    if (b.layout) return begin && *begin % lanes_ == 0 && keeps_runs(b, lanes_);
     return last_tile(region) % lanes_ == 0 && begin && *begin % last_tile(region) == 0;
   }
 

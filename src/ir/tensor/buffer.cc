@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -82,9 +83,8 @@ std::vector<Expr> Region::shape() const {
 
 bool Region::covers(size_t d) const {
   const Range& range = ranges[d];
-  const int64_t *begin = int_value(range.begin), *extent = int_value(range.extent), *all = int_value(buffer->shape[d]);
-  const bool ends = range.extent == buffer->shape[d] || (extent && all && *extent == *all);
-  return !range.point && begin && *begin == 0 && ends;
+  const int64_t* begin = int_value(range.begin);
+  return !range.point && begin && *begin == 0 && structural_equal(range.extent, buffer->shape[d]);
 }
 
 bool Region::whole() const {

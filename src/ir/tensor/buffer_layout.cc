@@ -16,11 +16,29 @@ namespace helve {
 
 namespace {
 
+/// The extents that iters cover, taken from the last dimension on, each time the fewest that are enough; nothing if
+/// they are not enough, or too many. A layout of as many elements as the shape has the shape, whatever its iters.
+std::optional<std::vector<int64_t>> covered(const Layout& layout, const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t extent : shape) {
+    if (__builtin_mul_overflow(elements, extent, &elements)) return std::nullopt;
+  }
+  if (elements == layout.size()) return shape;
+  const Iters& iters = layout.shard();
+  std::vector<int64_t> out(shape.size(), 1);
+  size_t left = iters.size();
+  for (size_t d = shape.size(); d-- > 0;) {
+    while (left > 0 && (out[d] < shape[d] || iters[left - 1].extent == 1)) out[d] *= iters[--left].extent;
+    if (out[d] < shape[d]) return std::nullopt;
+  }
+  return left == 0 ? std::optional(out) : std::nullopt;
+}
+
 std::string_view described(MemoryScope scope) {
   switch (scope) {
     case MemoryScope::Param: return "a tensor parameter";
     case MemoryScope::Global: return "global memory";
-    case MemoryScope::Local: return "private memory of a thread";
+    case MemoryScope::Local:
     case MemoryScope::Shared:
     case MemoryScope::Fragment: break;
   }
@@ -33,22 +51,22 @@ class Check {
 
   void run() {
     const bool fragment = buffer_.scope == MemoryScope::Fragment;
-    if (!fragment && buffer_.scope != MemoryScope::Shared) {
+    if (!fragment && buffer_.scope != MemoryScope::Shared && buffer_.scope != MemoryScope::Local) {
       refuse(Code::BufferLayoutOf, {{"what", std::string(described(buffer_.scope))}});
     }
     const std::optional<std::vector<int64_t>> shape = constant_shape(buffer_.shape);
     if (!shape) form("the shape is not constant", "give the buffer constant extents");
-    check_size(*shape);
+    const std::vector<int64_t> domain = checked_domain(*shape, fragment);
     check_axes(fragment);
     if (!layout_.offset().empty()) form("it has an offset", "leave the offset out");
     check_strides(layout_.shard());
     check_strides(layout_.replica());
     if (fragment && !layout_.swizzle().identity()) form("registers have no swizzle", "leave the swizzle out");
     if (!fragment && !layout_.replica().empty()) {
-      form("shared memory holds one copy of an element", "leave the replicas out");
+      form("memory holds one copy of an element", "leave the replicas out");
     }
-    check_overlap(*shape);
-    check_groups(*shape);
+    check_overlap(domain);
+    check_groups(domain);
     if (!fragment) return;
     check_threads();
     check_registers();
@@ -64,13 +82,10 @@ class Check {
     refuse(Code::BufferLayoutForm, {{"layout", to_string(layout_)}, {"reason", reason}, {"remedy", remedy}});
   }
 
-  void check_size(const std::vector<int64_t>& shape) const {
-    int64_t elements = 1;
-    for (int64_t extent : shape) {
-      if (extent == 0 || __builtin_mul_overflow(elements, extent, &elements)) elements = -1;
-      if (elements < 0) break;
-    }
-    if (elements == layout_.size()) return;
+  /// Memory may be larger than the shape; each register of a fragment holds an element.
+  std::vector<int64_t> checked_domain(const std::vector<int64_t>& shape, bool fragment) const {
+    std::optional<std::vector<int64_t>> domain = covered(layout_, shape);
+    if (domain && (!fragment || *domain == shape)) return *std::move(domain);
     refuse(Code::BufferLayoutSize,
            {{"layout", to_string(layout_)}, {"given", layout_.size()}, {"shape", shape_text(buffer_.shape)}});
   }
@@ -80,7 +95,7 @@ class Check {
       if (fragment ? axis == axes::tx() || axis == axes::reg() : axis == axes::m()) continue;
       const char* remedy = fragment
                                ? "a fragment's layout is on threads of the block (tx, or laneid and warpid) and on reg"
-                               : "the layout of shared memory is on m, the axis of a stride without '@'";
+                               : "the layout of memory is on m, the axis of a stride without '@'";
       refuse(Code::BufferLayoutAxis, {{"axis", axis.name()}, {"remedy", remedy}});
     }
   }
@@ -174,6 +189,32 @@ BufferRef with_layout(const BufferRef& buffer, const Layout& layout, const Span&
 
 Layout thread_layout_of(const Buffer& fragment) { return fuse_axes(*fragment.layout, axes::tx()); }
 
+std::vector<int64_t> layout_domain(const Buffer& buffer) {
+  const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
+  HELVE_CHECK(buffer.layout && shape, "'" + buffer.name + "' has no layout");
+  std::optional<std::vector<int64_t>> domain = covered(*buffer.layout, *shape);
+  HELVE_CHECK(domain, "the layout of '" + buffer.name + "' does not cover it");
+  return *std::move(domain);
+}
+
+Layout layout_of_tiles(const std::vector<int64_t>& shape, const std::vector<int64_t>& tile) {
+  const auto inside = [&](size_t d) { return shape[d] > 1 ? tile[d] : 1; };
+  const auto blocks = [&](size_t d) { return std::max<int64_t>((shape[d] + inside(d) - 1) / inside(d), 1); };
+  int64_t stride = 1, tile_stride = 1;
+  for (size_t d = 0; d < shape.size(); ++d) stride *= inside(d);
+  std::vector<Iter> digits;  // the last dimension first
+  for (size_t d = shape.size(); d-- > 0;) {
+    digits.push_back({inside(d), tile_stride, axes::m()});
+    digits.push_back({blocks(d), stride, axes::m()});
+    tile_stride *= inside(d);
+    stride *= blocks(d);
+  }
+  std::erase_if(digits, [](const Iter& digit) { return digit.extent == 1; });
+  Iters shard;
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) shard.push_back(*digit);
+  return Layout(std::move(shard));
+}
+
 int64_t memory_elements(const Buffer& buffer) {
   if (buffer.layout) return buffer.layout->span(axes::m());
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
@@ -189,7 +230,7 @@ bool keeps_runs(const Buffer& buffer, int64_t length) {
   if (!buffer.layout) return shape->back() % length == 0;
   const Layout& layout = *buffer.layout;
   if (!layout.swizzle().identity() && (int64_t{1} << layout.swizzle().base) < length) return false;
-  const GroupedLayout grouped = layout.group(*shape);
+  const GroupedLayout grouped = layout.group(layout_domain(buffer));
   const Iters last = grouped.block(shape->size() - 1);
   for (size_t d = 0; d < shape->size(); ++d) {
     const Iters iters = grouped.block(d);

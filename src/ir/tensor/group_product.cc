@@ -89,6 +89,7 @@ std::optional<Layout> tile_layout(const Region& region, std::string* reason) {
   const size_t rank = shape->size();
   if (!buffer.layout)
     return Layout({{(*shape)[rank - 2], (*shape)[rank - 1], kInMemory}, {(*shape)[rank - 1], 1, kInMemory}});
+  if (layout_domain(buffer) != *shape) return fails(fmt::format("the layout of '{}' has gaps", buffer.name));
   const Swizzle& swizzle = buffer.layout->swizzle();
   const GroupedLayout grouped = buffer.layout->group(*shape);
   Iters iters;

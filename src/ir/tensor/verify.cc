@@ -311,8 +311,11 @@ class Verifier {
       const double tile = buffer.tile.empty() ? 1 : static_cast<double>(buffer.tile[d]);
       bytes *= std::ceil(static_cast<double>(shape[d]) / tile) * tile;
     }
+    if (buffer.layout && buffer.scope != MemoryScope::Fragment) {
+      bytes = static_cast<double>(buffer.dtype.bytes()) * static_cast<double>(memory_elements(buffer));
+    }
     if (bytes <= kMaxBytes) return;
-    refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 4 GiB, tiles filled up",
+    refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 4 GiB, with padding",
                     "use a smaller shape or tile, or T.alloc_global before the kernel", span);
   }
 

@@ -24,10 +24,48 @@ struct Part {
   Expr in_its_place;
 };
 
+/// Old and new variables that conditions or values connect are one dimension; where each dimension by itself has all of
+/// its instances once, so have all together. For a proof only: the other answers take all dimensions.
+struct Dimension {
+  std::vector<VarRef> old_vars, new_vars;
+  std::vector<Expr> image;  ///< the values of the old variables
+  std::vector<Expr> old_conditions, new_conditions;
+};
+
+bool all_same(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return same_expr(x, y); });
+}
+
+/// Dimensions that are kept wherever they stand: statements of one nest have many in common.
+class KeptDimensions {
+ public:
+  bool contains(const Dimension& d) const {
+    return std::any_of(all_.begin(), all_.end(), [&](const Dimension& known) {
+      return known.old_vars == d.old_vars && known.new_vars == d.new_vars && all_same(known.image, d.image) &&
+             all_same(known.old_conditions, d.old_conditions) && all_same(known.new_conditions, d.new_conditions);
+    });
+  }
+  /// What reads memory or converts numbers depends on more than its own conditions, and is left out.
+  void add(const Dimension& d) {
+    bool plain = true;
+    for (const std::vector<Expr>* exprs : {&d.image, &d.old_conditions, &d.new_conditions}) {
+      for (const Expr& e : *exprs) {
+        walk(e, [&](const Expr& node) { plain &= node->kind != ExprKind::Load && node->kind != ExprKind::Cast; });
+      }
+    }
+    if (plain) all_.push_back(d);
+  }
+
+ private:
+  std::vector<Dimension> all_;
+};
+
 class InstancesOf {
  public:
-  InstancesOf(const Rewrite& rewrite, size_t was)
+  InstancesOf(const Rewrite& rewrite, size_t was, KeptDimensions& kept)
       : rewrite_(rewrite),
+        kept_(kept),
         was_(rewrite.before.statements[was]),
         any_number_(was_.pure || counts_by_value(rewrite, was_)) {
     old_.now = &was_;
@@ -150,32 +188,27 @@ class InstancesOf {
   }
   static std::string not_affine(const Expr& part) { return fmt::format("'{}' is not affine", brief_text(part)); }
 
-  /// Old and new variables that conditions or values connect are one dimension; where each dimension by itself has all
-  /// of its instances once, so have all together. For a proof only: the other answers take all dimensions.
-  struct Dimension {
-    std::vector<VarRef> old_vars, new_vars;
-    std::vector<Expr> old_conditions, new_conditions;
-  };
-
   bool all_dimensions_kept(const Copy& copy) const {
     if (!old_.locals.empty() || !copy.locals.empty()) return false;
     const std::vector<Dimension> all = dimensions(copy);
-    return std::all_of(all.begin(), all.end(), [&](const Dimension& each) { return is_kept(copy, each); });
+    return std::all_of(all.begin(), all.end(), [&](const Dimension& each) {
+      if (!any_number_ && kept_.contains(each)) return true;
+      if (!is_kept(copy, each)) return false;
+      if (!any_number_) kept_.add(each);
+      return true;
+    });
   }
 
   bool is_kept(const Copy& copy, const Dimension& d) const {
     const auto is_itself = [&](const VarRef& var) { return copy.values.at(var.get()) == Expr(var); };
     if (d.old_vars == d.new_vars && std::all_of(d.old_vars.begin(), d.old_vars.end(), is_itself) &&
-        std::equal(d.old_conditions.begin(), d.old_conditions.end(), d.new_conditions.begin(), d.new_conditions.end(),
-                   [](const Expr& a, const Expr& b) { return same_expr(a, b); })) {
+        all_same(d.old_conditions, d.new_conditions)) {
       return true;
     }
     const ExactEngine& engine = rewrite_.before.engine;
     const Translation old_facts{&old_.facts, &rewrite_.before.model.constant};
     const Translation new_facts{&copy.facts, &rewrite_.after.constant};
-    std::vector<Expr> image;
-    for (const VarRef& var : d.old_vars) image.push_back(copy.values.at(var.get()));
-    const IntegerRelation runs(engine, d.new_vars, image, under(d.new_conditions), {}, new_facts);
+    const IntegerRelation runs(engine, d.new_vars, d.image, under(d.new_conditions), {}, new_facts);
     const IntegerSet domain(engine, d.old_vars, under(d.old_conditions), {}, old_facts), now = range_of(runs);
     const auto proved = [](const Answer& answer) { return answer.verdict == Verdict::Proved; };
     return proved(now.is_subset_of(domain)) &&
@@ -230,7 +263,11 @@ class InstancesOf {
     }
     out.resize(of.size() + 1);  // the last one: of what is fixed
     const auto at = [&](const std::vector<const Var*>& vars) { return join(vars).value_or(out.size() - 1); };
-    for (size_t v = 0; v < was_.vars.size(); ++v) out[of.at(marks[v].get())].old_vars.push_back(was_.vars[v]);
+    for (size_t v = 0; v < was_.vars.size(); ++v) {
+      Dimension& d = out[of.at(marks[v].get())];
+      d.old_vars.push_back(was_.vars[v]);
+      d.image.push_back(copy.values.at(was_.vars[v].get()));
+    }
     for (const VarRef& var : copy.now->vars) out[of.at(var.get())].new_vars.push_back(var);
     for (const auto& [vars, condition] : olds) out[at(vars)].old_conditions.push_back(condition);
     for (const auto& [vars, condition] : nows) out[at(vars)].new_conditions.push_back(condition);
@@ -317,6 +354,7 @@ class InstancesOf {
   }
 
   const Rewrite& rewrite_;
+  KeptDimensions& kept_;
   const RegionStatement& was_;
   const bool any_number_;  ///< may an instance run twice, or not at all?
   Copy old_;
@@ -333,8 +371,9 @@ class InstancesOf {
 Legality check_instances(const Rewrite& rewrite) {
   Legality out;
   out.verdict = Verdict::Proved;
+  KeptDimensions kept;
   for (size_t was = 0; was < rewrite.before.statements.size(); ++was) {
-    if (worsen(out, InstancesOf(rewrite, was).run())) break;
+    if (worsen(out, InstancesOf(rewrite, was, kept).run())) break;
   }
   return out;
 }

@@ -149,7 +149,7 @@ bool Matcher::same_statement() {
   if (const Partial* partial = to ? rewrite_.partial(to->buffer.get()) : nullptr) {
     const std::optional<Reduction> reduction = reduction_of(*from);
     return reduction && from->buffer.get() == partial->into && reduction->mode == partial->mode &&
-           to->mode == partial->mode && same(reduction->operand, to->value);
+           (to->mode == partial->mode || to->mode == StoreMode::Write) && same(reduction->operand, to->value);
   }
   if (from && to && is_staged(from->buffer.get()) && is_staged(to->buffer.get())) {
     return from->mode == to->mode && from->buffer->dtype == to->buffer->dtype && same(from->value, to->value);

@@ -42,13 +42,13 @@ class NewPair {
     return cases;
   }
 
-  /// The two are, or are not, in one iteration of the first `count` loops.
-  Expr in_one_iteration(size_t count, bool same) const {
-    std::vector<Expr> all;
-    for (size_t l = 0; l < std::min(count, common_); ++l) {
-      for (const VarRef& var : first_.loops[l]->vars) all.push_back(relate(same ? Op::Eq : Op::Ne, var));
-    }
-    return all.empty() ? bool_imm(same) : chain(same ? Op::And : Op::Or, all);
+  /// The two are in one iteration of the first `count` loops.
+  std::vector<Expr> in_one_iteration(size_t count) const { return related(count, Op::Eq); }
+  /// The cases in which they are not.
+  std::vector<std::vector<Expr>> apart(size_t count) const {
+    std::vector<std::vector<Expr>> cases;
+    for (const Expr& each : related(count, Op::Ne)) cases.push_back({each});
+    return cases;
   }
 
   const Substitution& renamed() const { return renamed_; }
@@ -76,6 +76,13 @@ class NewPair {
  private:
   static int64_t from_end(const Witness& witness, size_t count, size_t at) {
     return witness[witness.size() - count + at].second;
+  }
+  std::vector<Expr> related(size_t count, Op op) const {
+    std::vector<Expr> out;
+    for (size_t l = 0; l < std::min(count, common_); ++l) {
+      for (const VarRef& var : first_.loops[l]->vars) out.push_back(relate(op, var));
+    }
+    return out;
   }
   Expr relate(Op op, const VarRef& var) const { return apply(op, {Expr(var), renamed_.at(var.get())}); }
   void add_case(std::vector<std::vector<Expr>>& cases, const std::vector<Expr>& equal, Op op, const VarRef& var) const {
@@ -152,33 +159,66 @@ class OrderCheck {
     return *runs_[i];
   }
 
-  /// Leaves the cases for which a contradiction is not found in the conditions, without relations.
-  void drop_impossible(std::vector<std::vector<Expr>>& cases, const Dependence& each, size_t i, size_t k,
-                       const NewPair& pair) {
-    if (cases.empty() || each.orders.empty()) return;
-    const Copy &one = rewrite_.copies[i], &other = rewrite_.copies[k];
-    std::vector<Expr> base = rewrite_.given;
-    base.insert(base.end(), one.conditions.begin(), one.conditions.end());
-    for (const Expr& condition : other.conditions) base.push_back(renamed(condition, k, pair));
-    Substitution values = one.values;
-    for (size_t v = 0; v < each.second_vars.size(); ++v) {
-      const Expr& value = other.values.at(rewrite_.was(other).vars[v].get());
-      values[each.second_vars[v].get()] = substitute(value, pair.renamed());
+  /// Finds cases without instances, without relations: by what the order of the old instances says of the new ones,
+  /// else by all conditions on the two.
+  class Impossible {
+   public:
+    Impossible(OrderCheck& check, const Dependence& each, size_t i, size_t k, const NewPair& pair)
+        : check_(check), each_(each), i_(i), k_(k), pair_(pair), values_(check.rewrite_.copies[i].values) {
+      const Copy& other = check.rewrite_.copies[k];
+      for (size_t v = 0; v < each.second_vars.size(); ++v) {
+        const Expr& value = other.values.at(check.rewrite_.was(other).vars[v].get());
+        values_[each.second_vars[v].get()] = substitute(value, pair.renamed());
+      }
+      std::unordered_map<const ExprNode*, Expr> known;
+      for (const std::vector<Expr>& order : each.orders) {
+        std::vector<Expr>& now = orders_.emplace_back();
+        for (const Expr& condition : order) {
+          Expr& here = known[condition.get()];
+          if (!here) here = substitute(condition, values_);
+          now.push_back(here);
+        }
+      }
     }
-    for (const Expr& condition : each.touching) base.push_back(substitute(condition, values));
-    std::vector<std::vector<Expr>> orders = each.orders;
-    for (std::vector<Expr>& order : orders) {
-      for (Expr& condition : order) condition = substitute(condition, values);
-    }
-    std::erase_if(cases, [&](const std::vector<Expr>& wrong) {
-      return std::all_of(orders.begin(), orders.end(), [&](const std::vector<Expr>& order) {
-        std::vector<Expr> all = base;
-        all.insert(all.end(), order.begin(), order.end());
-        all.insert(all.end(), wrong.begin(), wrong.end());
-        return contradictions_.found(all, fixed_, base.size());
+
+    void drop_from(std::vector<std::vector<Expr>>& cases) {
+      std::erase_if(cases, [&](const std::vector<Expr>& wrong) {
+        for (size_t n = 0; n < orders_.size(); ++n) {
+          if (!is_impossible(n, wrong)) return false;
+        }
+        return true;
       });
-    });
-  }
+    }
+
+   private:
+    bool is_impossible(size_t order, const std::vector<Expr>& wrong) {
+      std::vector<Expr> all = orders_[order];
+      all.insert(all.end(), wrong.begin(), wrong.end());
+      if (check_.contradictions_.excluded(all) || check_.rewrite_.before.never(each_, order)) return true;
+      if (base_.empty()) prepare();
+      all.insert(all.begin(), base_.begin(), base_.end());
+      return check_.contradictions_.found(all, check_.fixed_, base_.size());
+    }
+
+    void prepare() {
+      const Copy &one = check_.rewrite_.copies[i_], &other = check_.rewrite_.copies[k_];
+      base_ = check_.rewrite_.given;
+      base_.insert(base_.end(), one.conditions.begin(), one.conditions.end());
+      for (const Expr& condition : other.conditions) base_.push_back(check_.renamed(condition, k_, pair_));
+      for (const Expr& condition : check_.rewrite_.before.touching(each_)) {
+        base_.push_back(substitute(condition, values_));
+      }
+    }
+
+    OrderCheck& check_;
+    const Dependence& each_;
+    const size_t i_, k_;
+    const NewPair& pair_;
+    Substitution values_;  ///< of the variables of both old instances
+    std::vector<std::vector<Expr>> orders_;
+    std::vector<Expr> base_;
+  };
+
   /// A condition of the second copy with names of its own: that of values as well.
   Expr renamed(const Expr& condition, size_t k, const NewPair& pair) {
     Substitution all = pair.renamed();
@@ -199,24 +239,37 @@ class OrderCheck {
     if (each.reduction && rewrite_.form == RegionForm::Operation) return false;  // combined by the operation
     if (is_deferred(each.first_access, i) || is_deferred(each.second_access, k)) return false;
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
-    const auto now = [&](const Expr& condition) {
-      return intersection_of(pairs(each.pairs, i, k), pair.relation(rewrite_.before.engine, condition));
-    };
-    const auto ask = [&](const Expr& condition) { return now(condition).is_empty(); };
+    Impossible impossible(*this, each, i, k, pair);
     std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
-    drop_impossible(against, each, i, k, pair);
-    if (!against.empty() && worsen(out_, found(ask(any_of(against)), each, i, k, pair, RewriteFault::Turned))) {
-      return true;
-    }
+    impossible.drop_from(against);
+    if (worsen(out_, ask(against, each, i, k, pair, RewriteFault::Turned))) return true;
     if (each.reduction && !out_.reassociates) {
       std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
-      drop_impossible(reordered, each, i, k, pair);
-      out_.reassociates = !reordered.empty() && pairs_of(now(any_of(reordered))).emptiness().verdict != Verdict::Proved;
+      impossible.drop_from(reordered);
+      const std::optional<IntegerRelation> some = instances(reordered, each, i, k, pair);
+      out_.reassociates = some && pairs_of(*some).emptiness().verdict != Verdict::Proved;
     }
-    const size_t home = loops_around_memory(each, i);
-    if (home == 0) return false;
-    const Expr apart = pair.in_one_iteration(home, false);
-    return worsen(out_, found(ask(apart), each, i, k, pair, RewriteFault::Memory));
+    std::vector<std::vector<Expr>> apart = pair.apart(loops_around_memory(each, i));
+    impossible.drop_from(apart);
+    return worsen(out_, ask(apart, each, i, k, pair, RewriteFault::Memory));
+  }
+
+  /// The new instances of a dependence in one of the cases; nothing if there are none.
+  std::optional<IntegerRelation> instances(const std::vector<std::vector<Expr>>& cases, const Dependence& each,
+                                           size_t i, size_t k, const NewPair& pair) {
+    if (cases.empty() || !rewrite_.before.pairs(each)) return std::nullopt;
+    return intersection_of(pairs(*rewrite_.before.pairs(each), i, k),
+                           pair.relation(rewrite_.before.engine, any_of(cases)));
+  }
+
+  /// Are there instances in one of the cases, which are wrong?
+  Legality ask(const std::vector<std::vector<Expr>>& cases, const Dependence& each, size_t i, size_t k,
+               const NewPair& pair, RewriteFault fault) {
+    const std::optional<IntegerRelation> wrong = instances(cases, each, i, k, pair);
+    if (wrong) return found(wrong->is_empty(), each, i, k, pair, fault);
+    Legality out;
+    out.verdict = Verdict::Proved;
+    return out;
   }
 
   /// The buffer of the new region that the copy uses in the place of the access.
@@ -258,12 +311,11 @@ class OrderCheck {
     for (const Dependence& each : dependences_through(rewrite_.before, buffer)) {
       const bool refuted = for_each_pair(each, [&](size_t i, size_t k) {
         const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
-        const std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
-        if (against.empty()) return false;
-        const Expr together = pair.in_one_iteration(loops_around_memory(each, i), true);
-        const IntegerRelation wrong = pair.relation(rewrite_.before.engine, logical_and(together, any_of(against)));
-        return worsen(out_, found(intersection_of(pairs(each.pairs, i, k), wrong).is_empty(), each, i, k, pair,
-                                  RewriteFault::Turned));
+        std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+        const std::vector<Expr> together = pair.in_one_iteration(loops_around_memory(each, i));
+        for (std::vector<Expr>& wrong : against) wrong.insert(wrong.end(), together.begin(), together.end());
+        Impossible(*this, each, i, k, pair).drop_from(against);
+        return worsen(out_, ask(against, each, i, k, pair, RewriteFault::Turned));
       });
       if (refuted) return true;
     }

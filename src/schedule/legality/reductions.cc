@@ -1,8 +1,9 @@
 // Do partial results of a reduction become the result?
 // An update of a cell of partial results counts when the cell is merged. So the cell must be filled with the identity
 // before it, with nothing but updates in between, and merged next, into the element that the old update is of; accesses
-// of that element that do not reduce it by the same operator must be in their order with the merge. What else touches a
-// cell, or where any of this is not known, is refused. Iterations without order are asked about in iterations.cc.
+// of that element that do not reduce it by the same operator must be in their order with the merge. A cell may begin
+// with the value of an update in the place of the identity and that. What else touches a cell, or where any of this is
+// not known, is refused. Iterations without order are asked about in iterations.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ class ReductionCheck {
       if (!collect(partial)) return unknown(other_);
       if (!times_.doubts().empty()) return unknown(times_.doubts());
       for (const auto& [copy, event] : updates_) {
-        if (worsen(out_, is_filled(event)) || worsen(out_, is_merged(copy, event))) return out_;
+        const bool begins = event.access->mode == StoreMode::Write;
+        if ((!begins && worsen(out_, is_filled(event))) || worsen(out_, is_merged(copy, event))) return out_;
       }
       for (const Event& merge : merges_) {
         if (worsen(out_, is_filled(merge)) || worsen(out_, is_inside(partial, merge))) return out_;
@@ -87,12 +89,14 @@ class ReductionCheck {
     const auto copy = std::find_if(rewrite_.copies.begin(), rewrite_.copies.end(), by_statement);
     const Store* store = s.stmt->kind == StmtKind::Store ? static_cast<const Store*>(s.stmt) : nullptr;
     if (copy != rewrite_.copies.end()) {
-      if (!store || store->buffer.get() != partial.memory || access.mode != partial.mode) {
+      const bool begins = access.write && access.mode == StoreMode::Write;
+      if (!store || store->buffer.get() != partial.memory || (access.mode != partial.mode && !begins)) {
         return refuse(access, "is read before it is merged");
       }
       if (access.write) {
         const size_t at = static_cast<size_t>(copy - rewrite_.copies.begin());
         updates_.emplace_back(at, Event{&s, &access, old_element(*copy)});
+        if (begins) fills_.push_back(updates_.back().second);
       }
       return true;
     }
@@ -278,9 +282,11 @@ class ReductionCheck {
   }
 
   Legality in_order(const Dependence& each, size_t i, bool first, size_t k, bool second) {
+    const std::optional<IntegerRelation>& pairs = rewrite_.before.pairs(each);
+    if (!pairs) return proved();
     const IntegerRelation turned = inverse_of(before_or_same(engine_, times_.names(), names()));
     const IntegerRelation times = composition_of(counts(i, first), turned);
-    const Answer answer = intersection_of(each.pairs, composition_of(times, inverse_of(counts(k, second)))).is_empty();
+    const Answer answer = intersection_of(*pairs, composition_of(times, inverse_of(counts(k, second)))).is_empty();
     Legality out;
     out.verdict = answer.verdict;
     out.reason = answer.reason;

@@ -9,6 +9,7 @@
 
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/simplify.h"
+#include "helve/arith/sum.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/update.h"
@@ -77,6 +78,77 @@ const Buffer* merged_buffer(const Rewrite& rewrite, const Store* store) {
   if (!from || from->buffer->dtype != store->buffer->dtype) return nullptr;
   const Buffer* buffer = &buffer_of(from->buffer);
   return is_new(rewrite, buffer) ? buffer : nullptr;
+}
+
+/// The variables of the loops around a statement's first `count` loops.
+std::vector<VarRef> outer_vars(const RegionStatement& s, size_t count) {
+  std::vector<VarRef> out;
+  for (size_t l = 0; l < std::min(count, s.loops.size()); ++l) {
+    out.insert(out.end(), s.loops[l]->vars.begin(), s.loops[l]->vars.end());
+  }
+  return out;
+}
+
+/// Do the values, which use none of the others, tell apart any two iterations of a loop with one of the variables?
+bool tell_apart(const std::vector<Expr>& values, const VarRef& var, const std::vector<VarRef>& all) {
+  return std::any_of(values.begin(), values.end(), [&](const Expr& value) {
+    const std::optional<int64_t> step = coefficient_of(sum_of(value), var.get());
+    return step && *step != 0 && std::all_of(all.begin(), all.end(), [&](const VarRef& other) {
+             return other == var || !mentions(value, other.get());
+           });
+  });
+}
+
+/// Are accesses of a buffer in one execution of its allocation where they were in one? The loops around the allocation
+/// say which execution it is: the old ones are then one function, which is injective, of the new ones for all copies.
+bool has_same_executions(const Rewrite& rewrite, const Buffer& buffer) {
+  const size_t was = loops_around(rewrite.before.model, buffer), is = loops_around(rewrite.after, buffer);
+  std::optional<std::vector<VarRef>> loops;
+  std::vector<Expr> values;
+  for (const Copy& copy : rewrite.copies) {
+    const RegionStatement& old = rewrite.was(copy);
+    const auto accesses = rewrite.before.model.accesses.begin();
+    const bool uses = std::any_of(accesses + static_cast<int64_t>(old.first), accesses + static_cast<int64_t>(old.last),
+                                  [&](const Access& access) { return access.buffer.get() == &buffer; });
+    if (!uses) continue;
+    if (old.loops.size() < was || copy.now->loops.size() < is) return false;
+    const std::vector<VarRef> outer = outer_vars(*copy.now, is);
+    std::vector<Expr> here;
+    for (const VarRef& var : outer_vars(old, was)) here.push_back(copy.values.at(var.get()));
+    if (loops) {
+      const bool same = std::equal(here.begin(), here.end(), values.begin(), values.end(),
+                                   [](const Expr& a, const Expr& b) { return same_expr(a, b); });
+      if (!same || outer != *loops) return false;
+      continue;
+    }
+    for (size_t v = outer.size(); v < copy.now->vars.size(); ++v) {
+      for (const Expr& value : here) {
+        if (mentions(value, copy.now->vars[v].get())) return false;
+      }
+    }
+    for (size_t l = 0; l < is; ++l) {
+      const Step& loop = *copy.now->loops[l];
+      for (size_t v = 0; v < loop.vars.size(); ++v) {
+        const int64_t* extent = int_value(loop.extents[v]);
+        if (!(extent && *extent == 1) && !tell_apart(here, loop.vars[v], outer)) return false;
+      }
+    }
+    loops = outer;
+    values = std::move(here);
+  }
+  return true;
+}
+
+/// Finds the buffers whose allocation has another number of the region's loops around it.
+void add_moved(Rewrite& rewrite) {
+  std::unordered_set<const Buffer*> known;
+  for (const Access& access : rewrite.before.model.accesses) {
+    const Buffer* buffer = access.buffer.get();
+    if (!known.insert(buffer).second) continue;
+    const bool lives_on = rewrite.before.model.home.contains(buffer) && rewrite.after.home.contains(buffer);
+    if (!lives_on || loops_around(rewrite.before.model, *buffer) == loops_around(rewrite.after, *buffer)) continue;
+    if (!has_same_executions(rewrite, *buffer)) rewrite.moved.insert(buffer);
+  }
 }
 
 /// What is merged by one operator into one buffer is a partial result.
@@ -161,11 +233,6 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
   for (const BufferRef& buffer : by_value) out.staged.insert(buffer.get());
   out.statements = region_statements(out.after);
   out.given = conditions_around(before.model);
-  for (const Access& access : before.model.accesses) {
-    const Buffer* buffer = access.buffer.get();
-    const bool lives_on = before.model.home.contains(buffer) && out.after.home.contains(buffer);
-    if (lives_on && loops_around(before.model, *buffer) != loops_around(out.after, *buffer)) out.moved.insert(buffer);
-  }
   for (const Origin& origin : origins) {
     HELVE_CHECK(
         origin.after_visit < out.after.visits.size() && out.after.visits[origin.after_visit].stmt == origin.after,
@@ -207,6 +274,7 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     }
     out.copies.push_back(std::move(copy));
   }
+  add_moved(out);
   return out;
 }
 

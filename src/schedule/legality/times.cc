@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "helve/analysis/instance_pair.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
@@ -55,13 +56,15 @@ std::optional<size_t> unordered_around(const AccessModel& model, const Buffer& b
   return std::nullopt;
 }
 
-Substitution renamed_path(const AccessModel& model, const Path& path) {
-  Substitution out;
-  for (size_t i = model.around.size(); i < path.size(); ++i) {
-    for (const VarRef& var : path[i]->vars) out.try_emplace(var.get(), Expr(make_var(var->name, var->dtype)));
-  }
+namespace {
+
+std::vector<Expr> begins_of(const Access& access) {
+  std::vector<Expr> out;
+  for (const Range& range : access.ranges) out.push_back(range.begin);
   return out;
 }
+
+}  // namespace
 
 Times::Times(const ExactEngine& engine, const AccessModel& model, const std::vector<RegionStatement>& statements)
     : engine_(engine), model_(model), statements_(statements) {
@@ -123,36 +126,33 @@ IntegerRelation Times::nothing(std::vector<VarRef> tuple) const {
 std::optional<IntegerRelation> Times::meetings(const RegionStatement& s, const Access& access, const RegionStatement& t,
                                                const Access& other, When when,
                                                const std::vector<std::pair<Expr, Expr>>& also) {
-  const Substitution renamed = renamed_path(model_, other.path);
-  const auto there = [&](const Expr& e) { return substitute(e, renamed); };
+  PathQuery query(model_);
+  InstancePair two(query.conditions());
+  two.separate(other.path, model_.around.size());
   const size_t home = loops_around(*access.buffer);
   std::vector<Expr> cases, same;
   for (size_t l = 0; l < common_loops(t, s); ++l) {
     for (const VarRef& var : s.loops[l]->vars) {
-      const Expr &here = Expr(var), &then = renamed.at(var.get());
       if (l >= home) {
-        same.push_back(when == When::Before ? less(then, here) : less(here, then));
+        same.push_back(when == When::Before ? two.after(var) : two.before(var));
         cases.push_back(conjunction(same));
         same.pop_back();
       }
-      same.push_back(equal(then, here));
+      same.push_back(two.agree(var));
     }
   }
   if (when == When::Before ? t.visit < s.visit : s.visit < t.visit) {
     cases.push_back(same.empty() ? bool_imm(true) : conjunction(same));
   }
   if (cases.empty()) return std::nullopt;
-  PathQuery query(model_);
   query.add(access.path);
-  query.add(other.path, renamed);
+  query.add(other.path, two.renamed());
   query.require(chain(Op::Or, cases));
-  for (size_t d = 0; d < access.ranges.size(); ++d) {
-    query.require(equal(access.ranges[d].begin, there(other.ranges[d].begin)));
-  }
-  for (const auto& [here, then] : also) query.require(equal(here, there(then)));
+  two.touch(begins_of(access), begins_of(other));
+  for (const auto& [here, then] : also) query.require(equal(here, two.second(then)));
   if (!query.doubts().empty()) doubt(query.doubts());
   std::vector<Expr> image;
-  for (const Expr& entry : of(t)) image.push_back(there(entry));
+  for (const Expr& entry : of(t)) image.push_back(two.second(entry));
   return query.relation(engine_, s.vars, image);
 }
 

@@ -23,6 +23,7 @@ class PathQuery {
 
   void add(const Path& path, const Substitution& renamed = {});
   void require(const Expr& condition) { path_.require(condition); }
+  PathConditions& conditions() { return path_; }
   /// Variables of the tuple are none of the locals.
   IntegerRelation relation(const ExactEngine& engine, const std::vector<VarRef>& tuple,
                            const std::vector<Expr>& image) const;
@@ -36,9 +37,6 @@ class PathQuery {
 
 /// The innermost step around the region, a loop without order inside the buffer's allocation, that has iterations.
 std::optional<size_t> unordered_around(const AccessModel& model, const Buffer& buffer);
-
-/// Names of their own for all that the path defines inside the region.
-Substitution renamed_path(const AccessModel& model, const Path& path);
 
 enum class When { Before, After };
 

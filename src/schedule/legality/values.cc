@@ -106,6 +106,7 @@ class ValueCheck {
     const Buffer &a = *rewrite_.before.model.accesses[*each.first_access].buffer,
                  &b = *rewrite_.before.model.accesses[*each.second_access].buffer;
     if (&a == &b || (!rewrite_.staged.contains(&a) && !rewrite_.staged.contains(&b))) return {};
+    if (!rewrite_.before.pairs(each)) return {};
     return fmt::format("'{}' and '{}' may share memory", a.name, b.name);
   }
 

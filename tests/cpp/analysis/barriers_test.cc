@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "ir/tensor/programs/build_ir.h"
@@ -325,6 +330,106 @@ TEST_F(Barriers, WhatABudgetLeavesOpenIsSaid) {
   EXPECT_EQ(undecided(30, &few), 0u);
   EXPECT_EQ(undecided(36, &many), 1u);
   EXPECT_LE(many.queries, 36u * 32u);
+}
+
+TEST_F(Barriers, ConflictsOfTheFirstWarpsAskNothing) {
+  const VarRef n = make_var("n");
+  const BufferRef square = shared("Q", kInt32, {kThreads, kThreads});
+  const auto guarded = [&](const Stmt& body, const Expr& tx) { return if_then(less(tx, Expr(n)), body); };
+  const Stmt rows = on_threads([&](const Expr& tx) {
+    return guarded(store(square, {floor_div(tx, idx(8)), floor_mod(tx, idx(8))}, int_imm(1, kInt32)), tx);
+  });
+  const Stmt columns = on_threads([&](const Expr& tx) {
+    return guarded(store(out, {tx}, load(square, {floor_mod(tx, idx(8)), floor_div(tx, idx(8))})), tx);
+  });
+  const FunctionRef f = dynamic_function(
+      "main", {n}, {out}, kernel({make_var("b")}, {Expr(n)}, kThreads, seq({alloc(square), rows, columns})));
+  BarrierWork work;
+  EXPECT_EQ(inserted(f, &work), 1);
+  EXPECT_EQ(work.found, 1u);
+  EXPECT_EQ(work.queries, 0u);
+}
+
+/// A subscript of a random program: (a tx + b k + c v + d) % m // e.
+struct RandomPlace {
+  int64_t a, b, c, d, m, e;
+
+  Expr at(const Expr& tx, const Expr& k, const Expr& v) const {
+    const Expr sum = tx * idx(a) + k * idx(b) + v * idx(c) + idx(d);
+    return floor_div(floor_mod(sum, idx(m)), idx(e));
+  }
+  int64_t at(int64_t tx, int64_t k, int64_t v) const {
+    const int64_t rest = (tx * a + k * b + v * c + d) % m;
+    return (rest < 0 ? rest + m : rest) / e;
+  }
+};
+
+TEST_F(Barriers, RandomPairsConflictWhereTwoThreadsMeet) {
+  std::mt19937 random(7);
+  const auto number = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  size_t met_count = 0, found = 0, asked = 0;
+  for (int round = 0; round < 300; ++round) {
+    struct Access {
+      RandomPlace place;
+      bool write;
+      int64_t first, last, lanes;  ///< threads; values of v
+    };
+    std::vector<Access> all;
+    const int64_t iterations = number(0, 3), modulus = number(40, 128);
+    for (int n = 0; n < 2; ++n) {
+      const int64_t first = number(0, kThreads - 1);
+      all.push_back({{number(-1, 2), number(0, 2), number(0, 2), number(0, 70), number(0, 3) ? modulus : number(1, 9),
+                      number(1, 3)},
+                     n == 0 || number(0, 1) == 0,
+                     number(0, 3) ? 0 : first,
+                     number(0, 3) ? kThreads - 1 : first,
+                     number(0, 3)});
+    }
+    // By element: the threads of each run of a statement that touch it, and whether they write.
+    std::map<int64_t, std::map<std::pair<int64_t, size_t>, std::set<int64_t>>> runs;
+    for (int64_t i = 0; i < iterations; ++i) {
+      for (size_t n = 0; n < all.size(); ++n) {
+        const Access& each = all[n];
+        for (int64_t tx = each.first; tx <= each.last; ++tx) {
+          for (int64_t v = 0; v < each.lanes; ++v) runs[each.place.at(tx, i, v)][{i, n}].insert(tx);
+        }
+      }
+    }
+    bool met = false;
+    for (const auto& [element, of] : runs) {
+      for (const auto& [one, threads] : of) {
+        for (const auto& [other, others] : of) {
+          if (one == other || (!all[one.second].write && !all[other.second].write)) continue;
+          met |= threads.size() > 1 || others.size() > 1 || threads != others;
+        }
+      }
+    }
+    const VarRef k = make_var("k");
+    std::vector<Stmt> body;
+    for (const Access& each : all) {
+      body.push_back(on_threads([&](const Expr& tx) {
+        const VarRef v = make_var("v");
+        const Expr place = each.place.at(tx, Expr(k), Expr(v));
+        const Stmt one = each.write ? store(s, {place}, int_imm(1, kInt32)) : store(out, {tx}, load(s, {place}));
+        const Expr inside = logical_and(apply(Op::Le, {idx(each.first), tx}), apply(Op::Le, {tx, idx(each.last)}));
+        return if_then(inside, for_loop(LoopKind::Serial, {v}, {idx(0)}, {idx(each.lanes)}, one));
+      }));
+    }
+    const FunctionRef f = in_kernel({serial(k, idx(iterations), body)});
+    BarrierAnalysis analysis(f);
+    const std::vector<UnorderedAccesses> unordered = analysis.unordered(kernel_of(f));
+    const bool within = std::any_of(unordered.begin(), unordered.end(),
+                                    [&](const UnorderedAccesses& each) { return each.buffer == s; });
+    ASSERT_LE(within, met) << print(Stmt(&kernel_of(f)));
+    met_count += met;
+    found += analysis.work().found;
+    asked += analysis.work().queries;
+  }
+  EXPECT_GT(met_count, 100u);
+  EXPECT_GT(found, 100u);
+  EXPECT_GT(asked, 10u);
 }
 
 TEST_F(Barriers, ABarrierIsTriedWhereItStands) {

@@ -5,6 +5,7 @@
 
 #include "enumerated.h"
 #include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
 
 namespace helve::testing {
 namespace {
@@ -36,6 +37,57 @@ TEST(Contradictions, AreFoundOnlyWhereNoPointIsLeft) {
   EXPECT_GT(found, possible * 9 / 10) << "of " << possible;
 }
 
+/// The conditions with one operator, number or variable changed, so that they are nearly those of before.
+std::vector<Expr> changed(std::vector<Expr> all, Random& random, const std::vector<VarRef>& vars) {
+  Expr& one = all[static_cast<size_t>(random.number(0, static_cast<int64_t>(all.size()) - 1))];
+  const VarRef& from = vars[static_cast<size_t>(random.number(0, 2))];
+  switch (random.number(0, 3)) {
+    case 0: one = substitute(one, {{from.get(), Expr(from) + int_imm(1)}}); break;
+    case 1: one = substitute(one, {{from.get(), Expr(vars[static_cast<size_t>(random.number(0, 2))])}}); break;
+    case 2: one = apply(Op::Not, {one}); break;
+    default: std::swap(one, all[0]); break;
+  }
+  return all;
+}
+
+TEST(Contradictions, WhatIsRememberedIsTrueOfThatQuestionOnly) {
+  const ExactEngine engine;
+  const std::vector<VarRef> vars = {a, b, c};
+  Contradictions remembers(engine);
+  int found = 0, not_found = 0;
+  for (uint32_t seed = 0; seed < (long_tests() ? 2000u : 150u); ++seed) {
+    Random random(seed, vars);
+    std::vector<Expr> all = {box(vars, kSmall)};
+    for (int64_t n = random.number(1, 4); n > 0; --n) all.push_back(random.condition(1));
+    for (int step = 0; step < 6; ++step) {
+      // The same question under other names, with other variables fixed, and as a question that is nearly the same.
+      Substitution names;
+      std::unordered_set<const Var*> fixed;
+      std::vector<Expr> renamed;
+      const bool fresh = random.number(0, 1) == 0;
+      for (const VarRef& var : vars) names[var.get()] = fresh ? Expr(make_var("x")) : Expr(var);
+      if (random.number(0, 2) == 0) fixed.insert(as<Var>(names.at(vars[static_cast<size_t>(step) % 3].get())));
+      for (const Expr& condition : all) renamed.push_back(substitute(condition, names));
+      const bool answer = remembers.found(renamed, fixed);
+      EXPECT_EQ(answer, Contradictions(engine).found(renamed, fixed)) << "seed " << seed << ", step " << step;
+      (answer ? found : not_found) += 1;
+      all = changed(all, random, vars);
+    }
+  }
+  EXPECT_GT(found, 50);
+  EXPECT_GT(not_found, 50);
+}
+
+TEST(Contradictions, ConvertedVariablesAreNotAnyOthers) {
+  const ExactEngine engine;
+  Contradictions contradictions(engine);
+  const Expr converted = cast(cast(floor_mod(Expr(a), int_imm(4)), kInt32), kIndex);
+  const Expr high = less(int_imm(0), converted - int_imm(2));
+  EXPECT_FALSE(contradictions.found({high, less(floor_mod(Expr(b), int_imm(4)), int_imm(1))}, {}));
+  EXPECT_TRUE(contradictions.found({high, less(floor_mod(Expr(a), int_imm(4)), int_imm(1))}, {}));
+  EXPECT_FALSE(contradictions.found({high, less(floor_mod(Expr(c), int_imm(4)), int_imm(1))}, {}));
+}
+
 TEST(Contradictions, TwoBoundsOfOneSumAreCompared) {
   const ExactEngine nothing(1);  // isl may not be asked
   Contradictions contradictions(nothing);
@@ -45,6 +97,12 @@ TEST(Contradictions, TwoBoundsOfOneSumAreCompared) {
   EXPECT_TRUE(contradictions.found({eq(Expr(a), Expr(b)), less(Expr(b), Expr(a))}, {}));
   EXPECT_TRUE(contradictions.found({both(le(Expr(a), int_imm(4)), less(int_imm(4), Expr(a)))}, {}));
   EXPECT_FALSE(contradictions.found({eq(Expr(a), Expr(b)), le(Expr(b), Expr(a))}, {}));
+  const Expr apart = apply(Op::Ne, {Expr(b), Expr(a)});
+  EXPECT_TRUE(contradictions.excluded({eq(Expr(a), Expr(b)), apart}));
+  EXPECT_TRUE(contradictions.excluded({apart, both(le(Expr(a), Expr(b)), le(Expr(b), Expr(a)))}));
+  EXPECT_FALSE(contradictions.excluded({le(Expr(a), Expr(b)), apart}));
+  EXPECT_FALSE(contradictions.excluded({eq(Expr(a), Expr(c)), apart}));
+  EXPECT_TRUE(contradictions.excluded({apply(Op::Ne, {Expr(a), Expr(a)})}));
 }
 
 TEST(Contradictions, OnlyPartsWithALaterConditionAreAsked) {

@@ -1,5 +1,5 @@
 // Values in the place of loads: the law of legality/inlined.h, with mutants that must not pass.
-// Random steps that inline are in tests/python/test_schedule_random.py.
+// Random steps that inline are in tests/python/test_schedule_accepted.py.
 #include <gtest/gtest.h>
 
 #include "helve/ir/expr/build.h"

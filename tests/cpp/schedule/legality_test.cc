@@ -51,6 +51,34 @@ void compare(uint32_t seed, bool plain, const VarRef& size, Counts& counts) {
   for (int64_t n = 0; n < (size ? 6 : 1); ++n) EXPECT_TRUE(at(n).legal()) << program;
 }
 
+/// What dependences remember of one rewrite must not decide another one: one list is asked of many, each of which is a
+/// step away from the one before.
+class ManyRewrites : public ::testing::TestWithParam<uint32_t> {};
+TEST_P(ManyRewrites, OfOneRegionHaveTheVerdictsThatTheyHaveAlone) {
+  const uint32_t count = long_tests() ? 200 : 12;
+  int legal = 0, illegal = 0;
+  for (uint32_t n = 0; n < count; ++n) {
+    const uint32_t seed = GetParam() * 1000 + n;
+    const FunctionRef f = RandomNest(seed, n % 2 == 0, n % 3 == 0 ? make_var("n") : VarRef()).make();
+    const Dependences shared = dependences(*f, f->body, ExactEngine(10'000'000));
+    RandomRewrite rewrite(seed, TreeOf::make(f->body));
+    for (int tries = 0; tries < 12; ++tries) {
+      const std::string step = rewrite.step();
+      if (step.empty()) continue;
+      const Rewritten after = rewritten(rewrite.tree());
+      const Legality found = check_rewrite(shared, after.region, after.origins);
+      const Dependences own = dependences(*f, f->body, ExactEngine(10'000'000));
+      const Legality alone = check_rewrite(own, after.region, after.origins);
+      EXPECT_EQ(to_string(found.verdict), to_string(alone.verdict)) << "seed " << seed << ": " << step;
+      EXPECT_EQ(text_of(found), text_of(alone)) << "seed " << seed << ": " << step;
+      (alone.verdict == Verdict::Proved ? legal : illegal) += 1;
+    }
+  }
+  EXPECT_GT(legal, 5);
+  EXPECT_GT(illegal, 5);
+}
+INSTANTIATE_TEST_SUITE_P(Legality, ManyRewrites, ::testing::Range(0u, 5u));
+
 class RandomRewrites : public ::testing::TestWithParam<uint32_t> {};
 TEST_P(RandomRewrites, AreLegalAsTheirRunsAre) {
   const uint32_t count = long_tests() ? 600 : 40;

@@ -141,6 +141,31 @@ TEST(Reductions, EachBeginsWithTheIdentity) {
   EXPECT_EQ(one.reason, "'W[w]' is filled with another value than the identity");
 }
 
+TEST(Reductions, OneMayBeginWithTheValueOfItsFirstUpdate) {
+  Sum sum;
+  sum.now = store(sum.memory, {Expr(j)}, load(sum.a, {kAt}));
+  const Stmt all = loop(j, 4, sum.now);
+  const auto in_turn = [&](std::vector<Stmt> stmts) {
+    stmts.insert(stmts.begin(), alloc(sum.memory));
+    return sum.check_region(loop(o, 2, seq(stmts)));
+  };
+  for (const Legality& found : {in_turn({all, sum.merged()}), in_turn({sum.filled(), all, sum.merged()})}) {
+    EXPECT_EQ(found.verdict, Verdict::Proved) << text_of(found);
+    EXPECT_TRUE(found.reassociates);
+  }
+  EXPECT_EQ(sum.check({sum.updates(), sum.merged()}).fault, RewriteFault::Merged);  // the second one overwrites it
+  EXPECT_EQ(sum.check({sum.filled(), sum.updates(), sum.merged()}).fault, RewriteFault::Merged);
+  EXPECT_EQ(in_turn({sum.merged(), all}).fault, RewriteFault::Merged);
+  EXPECT_EQ(in_turn({all, sum.filled(), sum.merged()}).fault, RewriteFault::Merged);
+  EXPECT_EQ(in_turn({all, sum.merged(), sum.merged()}).fault, RewriteFault::Filled);
+  EXPECT_EQ(in_turn({all, sum.merged(idx(0), 3)}).fault, RewriteFault::Merged);
+  EXPECT_EQ(in_turn({all, sum.merged(idx(1))}).fault, RewriteFault::Merged);
+  sum.now = store(sum.memory, {idx(0)}, load(sum.a, {kAt}));
+  EXPECT_EQ(in_turn({loop(j, 4, sum.now), sum.merged(idx(0), 1)}).fault, RewriteFault::Merged);
+  sum.now = store(sum.memory, {Expr(j)}, load(sum.a, {kAt}) + sum.number(1));
+  EXPECT_NE(in_turn({loop(j, 4, sum.now), sum.merged()}).verdict, Verdict::Proved);
+}
+
 TEST(Reductions, EachOperatorHasItsIdentity) {
   for (const StoreMode mode : {StoreMode::Mul, StoreMode::Max, StoreMode::Min}) {
     const Sum sum{kFloat32, mode};

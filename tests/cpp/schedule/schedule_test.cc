@@ -104,6 +104,19 @@ TEST(Schedule, RefusalsHaveCodes) {
   EXPECT_EQ(refusal([&] { step(start, "split", {loop, int64_t{3}, "exact"}, "it does"); }), Code::ScheduleIllegal);
 }
 
+TEST(Schedule, AStepThatIsRefusedCanBeLookedAt) {
+  const ScheduleVersionRef start = start_schedule(copy_rows(8));
+  const Cursor loop = at(start, FinderKind::Loop, "i");
+  const FunctionRef f = unchecked_step(start, *primitive_row("split"), {loop, int64_t{3}, "exact"}, {});
+  EXPECT_EQ(print(statement_at(*f, loop)), R"(for io in T.serial(2, scheduled=True):
+    for ii in T.serial(3, scheduled=True):
+        for j in T.serial(8):
+            A[io * 3 + ii, j] = B[io * 3 + ii, j]
+)");
+  EXPECT_EQ(refusal([&] { unchecked_step(start, *primitive_row("split"), {loop, int64_t{0}, "exact"}, {}); }),
+            Code::ScheduleArgumentValue);
+}
+
 TEST(Schedule, TheTableNamesEachPrimitiveOnce) {
   std::set<std::string_view> names;
   for (const PrimitiveRow& row : primitive_rows()) {

@@ -1,4 +1,6 @@
 // Tile loops and block loops as element loops and serial loops.
+#include "helve/ir/tensor/buffer_layout.h"
+#include "helve/layout/notation.h"
 #include "run_pass.h"
 
 namespace helve::testing {
@@ -166,7 +168,7 @@ TEST(LowerBlockLoops, NegativeExtentsHoldNothing) {
   for (int64_t extent : {2, 3, 4, 6}) expect_same_results(lower_block_loops, f, {}, {{n.get(), extent}});
 }
 
-TEST(MaterializeTiles, GivesEachLevelItsDimensions) {
+TEST(MaterializeLayouts, GivesEachLevelItsDimensions) {
   const BufferRef out = param("out", kFloat32, {7, 5});
   const BufferRef x = shared("X", kFloat32, {7, 5}, {4, 2}), row = shared("row", kFloat32, {2, 5}, {1, 4});
   const BufferRef plain_x = shared("X", kFloat32, {2, 3, 4, 2}), plain_row = shared("row", kFloat32, {2, 2, 4});
@@ -185,9 +187,40 @@ TEST(MaterializeTiles, GivesEachLevelItsDimensions) {
                                   store(out, {i, j}, load(plain_x, in_x))}));
   const FunctionRef before = function("main", {out}, one_block({alloc(x), alloc(row), tiled}));
   const FunctionRef after = function("main", {out}, one_block({alloc(plain_x), alloc(plain_row), plain}));
-  expect_becomes(materialize_tiles, before, after);
-  expect_untouched(materialize_tiles, after);
-  expect_same_results(materialize_tiles, before);
+  expect_becomes(materialize_layouts, before, after);
+  expect_untouched(materialize_layouts, after);
+  expect_same_results(materialize_layouts, before);
+}
+
+TEST(MaterializeLayouts, GivesEachDigitItsDimension) {
+  const VarRef i = make_var("i"), j = make_var("j");
+  const Expr half = floor_div(Expr(j), idx(4)), rest = floor_mod(Expr(j), idx(4));
+  struct Row {
+    std::string layout;
+    std::vector<int64_t> shape;
+    std::vector<Expr> at;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"S[(6, 7) : (1, 6)]", {7, 6}, {j, i}},
+           {"S[(6, 7) : (9, 1)]", {6, 9}, {i, j}},
+           {"S[(6, 8) : (8, 1)] ^ Swizzle(2, 0, 2)", {6, 8}, {i, j}},
+           {"S[(6, 2, 4) : (4, 24, 1)]", {2, 6, 4}, {half, i, rest}},
+           {"S[(6, 2, 4) : (5, 60, 1)]", {2, 12, 5}, {half, i, rest}},
+           {"S[(6, 7) : (1, 13)]", {7, 13}, {j, i}},
+           {"S[(6, 7) : (15, 2)]", {88}, {Expr(i) * idx(15) + Expr(j) * idx(2)}},
+       }) {
+    const BufferRef out = param("out", kFloat32, {6, 7});
+    const BufferRef x = with_layout(shared("X", kFloat32, {6, 7}), parse_layout(row.layout), {});
+    const BufferRef plain = shared("X", kFloat32, row.shape);
+    const auto block = [&](const BufferRef& memory, const std::vector<Expr>& at) {
+      const Stmt body = seq({store(memory, at, f32(2)), store(out, {i, j}, load(memory, at))});
+      const Stmt loops = for_loop(LoopKind::Serial, i, idx(6), for_loop(LoopKind::Serial, j, idx(7), body));
+      return function("main", {out}, one_block({alloc(memory), loops}));
+    };
+    SCOPED_TRACE(row.layout);
+    expect_becomes(materialize_layouts, block(x, {i, j}), block(plain, row.at));
+    expect_same_results(materialize_layouts, block(x, {i, j}));
+  }
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32"), n: T.
 def test_a_sound_text_reads_back():
     parsed = helve.parse(SOUND)
     assert _core.structural_equal(helve.parse(parsed.script()).function, parsed.function) == (True, "")
-    assert repr(parsed) == "<helve kernel function main>" and parsed.name == "main"
+    assert repr(parsed).startswith("<helve kernel function main(A: float32[") and parsed.name == "main"
 
 
 @pytest.mark.parametrize(

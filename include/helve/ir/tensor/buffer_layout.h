@@ -6,15 +6,24 @@
 
 namespace helve {
 
-/// The buffer with this layout. Shared memory: addresses on `m` from 0 on, swizzled or not, without replicas. A
-/// fragment: threads on `tx` (or axes that fuse to it) and registers on `reg`; the threads are all those from 0 to some
-/// number, which the block must have (verify), the registers too, and each pair of the two holds one element at most.
-/// Either covers the shape, row-major, one place an element, replicas aside. `span`: where the layout is given.
-/// Refusals: BufferLayoutOf, BufferLayoutSize, BufferLayoutAxis, BufferLayoutOverlap, BufferLayoutForm.
+/// The buffer with this layout. Memory of a block or a thread: addresses on `m` from 0 on, swizzled or not, no
+/// replicas. A fragment: threads on `tx` (or axes that fuse to it) and registers on `reg`; the threads are all those
+/// from 0 to some number, which the block must have (verify), the registers too, and each pair of the two holds one
+/// element at most. Either covers the shape, row-major, one place an element, replicas aside; memory may have more
+/// elements, which nobody sees (`layout_domain`). `span`: where the layout is given. Refusals: BufferLayoutOf,
+/// BufferLayoutSize, BufferLayoutAxis, BufferLayoutOverlap, BufferLayoutForm.
 BufferRef with_layout(const BufferRef& buffer, const Layout& layout, const Span& span);
 
 /// A fragment's layout on `tx` and `reg` alone.
 Layout thread_layout_of(const Buffer& fragment);
+
+/// The extents that the layout of a buffer has places for: the shape; or, if it has more elements than the shape, what
+/// its iters make, taken from the last dimension on, each time the fewest that reach the dimension's extent.
+std::vector<int64_t> layout_domain(const Buffer& buffer);
+
+/// Memory of a shape stored tile by tile: the elements of a tile side by side, row-major, and so the tiles. Tiles at
+/// the end are whole, except along dimensions of one element.
+Layout layout_of_tiles(const std::vector<int64_t>& shape, const std::vector<int64_t>& tile);
 
 /// The elements of memory that a buffer of the block takes: to the end of the layout's addresses, or of the shape's.
 int64_t memory_elements(const Buffer& buffer);

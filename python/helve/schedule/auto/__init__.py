@@ -1,7 +1,7 @@
 """A default order for programs: blocks for all processors, lanes, tiles.
 
 Auto decides; every step that it takes is an ordinary primitive, proved and printed as if a user had written it.
-`nest` and `access` say what there is, and each other file is one rule.
+`nest` and `access` say what there is, and each other file is one rule; those for a GPU are in `gpu`.
 """
 
 from __future__ import annotations
@@ -9,23 +9,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from helve import _core
+from helve.schedule.auto import gpu
 from helve.schedule.auto.elements import order_elements
-from helve.schedule.auto.nest import child, launches, loop_of, nest_of
-from helve.schedule.auto.steps import attempt
+from helve.schedule.auto.nest import Nest, child, launches, loop_of, nest_of
+from helve.schedule.auto.parts import reduce_parts
+from helve.schedule.auto.rows import reduce_rows, row_lane
+from helve.schedule.auto.steps import attempt, is_gpu
+from helve.schedule.auto.streams import stream_terms
 from helve.schedule.auto.tiles import tile_of, tile_products
+from helve.schedule.auto.turns import turn_tiles, turned_loops
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
-__all__ = ["has_tiles", "order"]
+__all__ = ["has_order", "machine_of", "order"]
 
 _SMALL = 1 << 14  # a launch that runs its statement less often stays as it is
 
 
-def order(s: Schedule, version: _core.ScheduleVersion) -> None:
+# The first rule that a nest fits takes it.
+_CPU_RULES = (reduce_parts, stream_terms, tile_products, reduce_rows, turn_tiles, order_elements)
+_GPU_RULES = (gpu.multiply_tiles, reduce_parts, gpu.reduce_rows, gpu.reduce_columns, gpu.turn_tiles,
+              gpu.order_elements)
+
+
+def machine_of(target: str, arch: str | None = None) -> _core.Machine | None:
+    """What programs for a target are planned for; None if auto has no plan for it, or there is no such architecture."""
+    if target == "llvm":
+        return _core.host_machine()
+    return _core.gpu_machine(arch or "sm_80") if target == "cuda" else None
+
+
+def order(s: Schedule, version: _core.ScheduleVersion, machine: _core.Machine) -> None:
     """Takes the steps for the launches of a schedule, which is at the given version."""
-    machine = _core.host_machine()
     todo = [(launch, frozenset()) for launch in reversed(launches(version))]
     while todo:
         launch, cut = todo.pop()
@@ -43,12 +60,21 @@ def _order_launch(s: Schedule, launch: Cursor, cut: frozenset[str],
         return []
     if nest.work < _SMALL and not cut:
         return []
-    rest = tile_products(s, nest, machine, cut)
-    return order_elements(s, nest) if rest is None else rest
+    for rule in _GPU_RULES if is_gpu(machine) else _CPU_RULES:
+        rest = rule(s, nest, machine, cut)
+        if rest is not None:
+            return rest
+    return []
 
 
-def has_tiles(version: _core.ScheduleVersion) -> bool:
-    """Is there a launch that auto divides into tiles?"""
-    machine = _core.host_machine()
+def has_order(version: _core.ScheduleVersion, machine: _core.Machine) -> bool:
+    """Is there a launch for which auto has more than blocks, and lanes or threads along rows?"""
     nests = [nest_of(launch) for launch in launches(version)]
-    return any(nest is not None and nest.work >= _SMALL and tile_of(nest, machine) for nest in nests)
+    return any(nest is not None and nest.work >= _SMALL and _has_rule(nest, machine) for nest in nests)
+
+
+def _has_rule(nest: Nest, machine: _core.Machine) -> bool:
+    if is_gpu(machine):
+        constant = all(loop.extent is not None for loop in nest.loops + nest.terms)
+        return constant and (bool(nest.terms) or turned_loops(nest) is not None)
+    return any(found for found in (tile_of(nest, machine), row_lane(nest), turned_loops(nest)))

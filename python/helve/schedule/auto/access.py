@@ -31,7 +31,7 @@ class Access:
 
 
     def turned(self, lane: _core.Var, others: list[_core.Var]) -> bool:
-        """Are the elements of the lanes neighbours in a copy whose dimensions have the reversed order?"""
+        """Are the elements of the lanes neighbours in a copy whose dimensions are turned round?"""
         places = [d for d, index in enumerate(self.indices) if _coefficient(index, lane) != 0]
         if len(places) != 1 or _coefficient(self.indices[places[0]], lane) != 1:
             return False

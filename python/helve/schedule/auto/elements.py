@@ -21,7 +21,7 @@ _BLOCK = 4096  # times that a block runs its statement, at least
 _LANES = 64  # of a loop whose extent only a call knows
 
 
-def order_elements(s: Schedule, nest: Nest) -> list[tuple[Cursor, str]]:
+def order_elements(s: Schedule, nest: Nest, _: _core.Machine, __: frozenset[str]) -> list[tuple[Cursor, str]]:
     """Makes blocks of the outermost loop that has no order, and lanes of the loop of neighbours; returns the launches
     of what is left over."""
     rest: list[tuple[Cursor, str]] = []

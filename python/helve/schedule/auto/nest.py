@@ -43,7 +43,7 @@ class Nest:
     Attributes:
         launch: the launch.
         grid: the number of its blocks; None where that is not constant.
-        loops: loops that hold nothing but each other, outermost first.
+        loops: loops that hold nothing but each other, outermost first; none where one element is computed.
         terms: the loops around the update of a reduction that the innermost one of `loops` holds.
         first: the statement that gives an element its initial value; None if there is none.
         store: the statement that stores an element, or updates it.
@@ -80,7 +80,7 @@ class Nest:
         return [access for access in self.loads if access.stride(lane.var) not in (0, 1)]
 
     def lanes_of_copies(self) -> Loop | None:
-        """The loop that may be one of lanes if what it reads from far apart is copied in reversed order."""
+        """The loop that may be one of lanes if what it reads from far apart is copied with turned dimensions."""
         others = [loop.var for loop in self.terms]
         for loop in reversed(self.loops):
             if self.target.stride(loop.var) == 1 and all(a.turned(loop.var, others) for a in self.turned(loop)):
@@ -150,13 +150,12 @@ def nest_of(launch: Cursor) -> Nest | None:
     s = launch.stmt
     extents = [e.value if isinstance(e, _core.IntImm) else None for e in s.extents]
     grid = None if None in extents else math.prod(extents)
-    if len(_block(s.body)) != 1:
-        return None
-    loops, inside = _chain(child(launch))
+    count = len(_block(s.body))
+    loops, inside = _chain(child(launch)) if count == 1 else ([], launch)
     terms: list[Loop] = []
     first = None
-    if isinstance(inside.stmt, _core.For):
-        if not loops or loops[-1].at is not inside or len(_block(inside.stmt.body)) != 2:
+    if isinstance(inside.stmt, (_core.For, _core.Kernel)):
+        if len(_block(inside.stmt.body)) != 2 or (loops and loops[-1].at is not inside):
             return None
         first, rest = child(inside, 0), child(inside, 1)
         terms, inside = _chain(rest)

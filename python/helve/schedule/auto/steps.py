@@ -10,15 +10,23 @@ from typing import TYPE_CHECKING
 
 from helve import _core
 from helve.errors import Error
-from helve.schedule.auto.nest import child
+from helve.schedule.auto.nest import Nest, child, cursor_at
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
 
+BLOCKS = 4  # a processor, so that none waits long for the others
+
+
 class Declined(Exception):
     """A rule finds, between its steps, that the rest would not pay."""
+
+
+def is_gpu(machine: _core.Machine) -> bool:
+    """Is it one whose blocks have threads?"""
+    return machine.arch != 0
 
 
 def attempt(s: Schedule, steps: Callable[[], None]) -> bool:
@@ -46,6 +54,24 @@ def split_exactly(s: Schedule, loop: Cursor, factor: int) -> tuple[Cursor, Curso
     return outer, inner, isolate(s, rest[0]) if rest else None
 
 
+def fitting(extent: int | None, most: int, least: int) -> int:
+    """A number of rows that divides the extent, of `least` to `most`; `most` if none does."""
+    if extent is not None and extent <= most:
+        return extent
+    return next((n for n in range(most, least - 1, -1) if extent is not None and extent % n == 0), most)
+
+
+def blocks(s: Schedule, nest: Nest, machine: _core.Machine, loops: list[Cursor]) -> None:
+    """Binds the outermost loops to blocks, until there are enough for the processors."""
+    wanted = BLOCKS * machine.processors if nest.grid == 1 else 0
+    for loop in loops:
+        if wanted <= 1:
+            break
+        extent = s.now(loop).stmt.extents[0]
+        s.bind(loop)
+        wanted = -(-wanted // max(extent.value, 1)) if isinstance(extent, _core.IntImm) else 0
+
+
 def outermost(s: Schedule, loop: Cursor, loops: list[Cursor]) -> None:
     """Makes a loop the first one of its nest."""
     if s.now(loops[0]) != s.now(loop):
@@ -55,3 +81,8 @@ def outermost(s: Schedule, loop: Cursor, loops: list[Cursor]) -> None:
 def body(s: Schedule, loop: Cursor, position: int = 0) -> Cursor:
     """A statement of the loop's body, as it is now."""
     return child(s.now(loop), position)
+
+
+def parent(cursor: Cursor) -> Cursor:
+    """The statement around one."""
+    return cursor_at(cursor.version, str(cursor.path).rpartition(".")[0])

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING
 from helve import _core
 from helve.schedule.auto.access import Access
 from helve.schedule.auto.nest import Loop, Nest, loop_of
-from helve.schedule.auto.steps import Declined, attempt, body, split_exactly
+from helve.schedule.auto.steps import BLOCKS, Declined, attempt, body, fitting, split_exactly
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
-BLOCKS = 4  # a processor, so that none waits long for the others
 _REUSE = 16  # reads of an element of a panel that pay for its copy
 
 
@@ -45,13 +44,6 @@ def bytes_of(dtype: str) -> int:
 
 def _shared(nest: Nest, lane: Loop) -> list[Access]:
     return [access for access in nest.loads if access.stride(lane.var) != 0]
-
-
-def _fitting(extent: int | None, most: int, least: int) -> int:
-    """A number of rows that divides the extent, of `least` to `most`; `most` if none does."""
-    if extent is not None and extent <= most:
-        return extent
-    return next((n for n in range(most, least - 1, -1) if extent is not None and extent % n == 0), most)
 
 
 def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset()) -> Tile | None:
@@ -78,7 +70,7 @@ def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset(
     if row is not None and lanes <= vector:
         vectors = 1
     most = min(max((registers - 1 - vectors * len(shared)) // vectors, 1), 12)
-    count = _fitting(row.extent, most, max(most - 2, 1)) if row is not None else 1
+    count = fitting(row.extent, most, max(most - 2, 1)) if row is not None else 1
     return Tile(row, lane, count, lanes)
 
 
@@ -185,15 +177,31 @@ class _Tiling:
         if size > self.machine.second_cache // 2 or reads * extent < _REUSE or (near and not turned):
             return None
         copy: list[Cursor] = []
-        order = "reversed" if turned else "same"
-        attempt(s, lambda: copy.append(s.cache_read(at, access.buffer.name, order=order)[0]))
-        return copy[0] if copy else None
+
+        def steps() -> None:
+            copy[:] = [s.cache_read(at, access.buffer.name)[0]]
+            if turned:
+                order = ", ".join(str(d) for d in reversed(range(len(access.indices))))
+                s.set_layout(_innermost(s, copy[0]).stmt.buffer.name, f"order({order})")
+
+        if not attempt(s, steps):
+            return None
+        return copy[0]
 
     def _vectorize(self, copy: Cursor) -> None:
-        s, inner = self.s, self.s.now(copy)
-        while isinstance((below := body(s, inner)).stmt, _core.For):
-            inner = below
-        attempt(s, lambda: s.vectorize(inner))
+        s = self.s
+        attempt(s, lambda: s.vectorize(_innermost(s, copy, of_loops=True)))
+
+
+def _innermost(s: Schedule, copy: Cursor, of_loops: bool = False) -> Cursor:
+    """The store of a copy, or the innermost of its loops."""
+    inner = s.now(copy)
+    while isinstance(inner.stmt, _core.For):
+        below = body(s, inner)
+        if of_loops and not isinstance(below.stmt, _core.For):
+            return inner
+        inner = below
+    return inner
 
 
 def tile_products(s: Schedule, nest: Nest, machine: _core.Machine,

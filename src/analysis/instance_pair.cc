@@ -1,6 +1,6 @@
-// Boxes in coordinates that two accesses share.
+// The variables and conditions of two instances, and boxes in coordinates that both share.
 // Whole tiles are compared by their numbers where both accesses are of tiles, else by their elements.
-#include "same_element.h"
+#include "helve/analysis/instance_pair.h"
 
 #include "helve/analysis/mixed_radix.h"
 
@@ -33,27 +33,51 @@ Side side(const Access& t, size_t d, bool elements, bool absolute, const Substit
 
 }  // namespace
 
-SameElement same_element(PathConditions& query, const Access& a, const Access& b, const Substitution& renamed,
-                         bool absolute) {
+void InstancePair::separate(const VarRef& var) {
+  if (!renamed_.contains(var.get())) renamed_.emplace(var.get(), Expr(make_var(var->name, var->dtype, var->span)));
+}
+
+void InstancePair::separate(const Path& path, size_t from) {
+  for (size_t i = from; i < path.size(); ++i) {
+    for (const VarRef& var : path[i]->vars) separate(var);
+  }
+}
+
+void InstancePair::runs(const Path& path, size_t from, Names names, const Substitution& renamed) {
+  for (size_t i = from; i < path.size(); ++i) {
+    const Step& step = *path[i];
+    if (names == Names::Doubted || says_something(step) || step.vars.empty()) {
+      query_.add(step, renamed);
+      continue;
+    }
+    for (const VarRef& var : step.vars) {
+      const auto now = renamed.find(var.get());
+      open_names_.push_back(now == renamed.end() ? var : VarRef(as<Var>(now->second)));
+      query_.add_variable(open_names_.back());
+    }
+  }
+}
+
+SameElement InstancePair::touch(const Access& a, const Access& b, bool absolute) {
   const bool elements = a.tiles != b.tiles;
   SameElement out;
   Expr& all = out.condition;
   auto need = [&](const Expr& condition) { all = all ? logical_and(all, condition) : condition; };
   std::vector<std::pair<Expr, Expr>> points;
   for (size_t d = 0; d < a.ranges.size(); ++d) {
-    const Side x = side(a, d, elements, absolute, {}), y = side(b, d, elements, absolute, renamed);
+    const Side x = side(a, d, elements, absolute, {}), y = side(b, d, elements, absolute, renamed_);
     Expr place = x.point ? x.begin : y.point ? y.begin : Expr();
     if (x.point && y.point) points.emplace_back(x.begin, y.begin);
     if (!place) {
       const VarRef var = make_var("e");
-      query.add_variable(var);
+      query_.add_variable(var);
       place = Expr(var);
     }
     for (const Side* s : {&x, &y}) {
       if (s->point) {
         if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
         // The subscript depends on no variable of the iterations, but on memory that they change.
-        if (changes(s->begin, query.model().constant)) query.doubt("a subscript reads memory that is written");
+        if (changes(s->begin, query_.constant())) query_.doubt("a subscript reads memory that is written");
       } else {
         need(apply(Op::Le, {s->begin, place}));
         need(less(place, s->begin + s->extent));
@@ -62,9 +86,15 @@ SameElement same_element(PathConditions& query, const Access& a, const Access& b
     }
     out.element.push_back(place);
   }
-  for (const Expr& condition : digits_agree(a, b, renamed, points)) need(condition);
+  for (const Expr& condition : digits_agree(a, b, renamed_, points)) need(condition);
   if (!all) all = bool_imm(true);
   return out;
+}
+
+void InstancePair::touch(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (a[d] && b[d]) query_.require(apply(Op::Eq, {a[d], second(b[d])}));
+  }
 }
 
 }  // namespace helve

@@ -13,14 +13,14 @@
 #include "helve/ir/expr/equal.h"
 #include "helve/support/hash.h"
 
-namespace helve::proofs {
+namespace helve {
 
 namespace {
 
-constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
 
-/// First and last index of a dimension; kMin and kMax if they are unknown.
+/// First and last index of a dimension; kLowest and kHighest if they are unknown.
 struct Hull {
   int64_t first;
   int64_t last;
@@ -40,7 +40,7 @@ Box box_of(const Access& access, const Facts& facts) {
   for (const Range& range : access.ranges) {
     const Interval begin = interval_of(range.begin, facts);
     const Interval last = range.point ? begin : begin + interval_of(range.extent, facts) + Interval::point(-1);
-    out.push_back({begin.low.value_or(kMin), last.high.value_or(kMax)});
+    out.push_back({begin.low.value_or(kLowest), last.high.value_or(kHighest)});
   }
   return out;
 }
@@ -86,9 +86,20 @@ uint64_t hash_of(const Access& t) {
   return hash;
 }
 
-bool same(const Access& a, const Access& b) {
-  if (a.buffer != b.buffer || a.write != b.write || a.mode != b.mode || a.tiles != b.tiles || a.placed != b.placed ||
-      a.may_pass_end != b.may_pass_end || a.path != b.path) {
+bool intersect(const Box& a, const Box& b) {
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (!a[d].intersects(b[d])) return false;
+  }
+  return true;
+}
+
+bool same(const Access& a, const Access& b) { return a.write == b.write && a.mode == b.mode && same_elements(a, b); }
+
+}  // namespace
+
+bool same_elements(const Access& a, const Access& b) {
+  if (a.buffer != b.buffer || a.tiles != b.tiles || a.placed != b.placed || a.may_pass_end != b.may_pass_end ||
+      a.path != b.path) {
     return false;
   }
   for (size_t d = 0; d < a.ranges.size(); ++d) {
@@ -97,15 +108,6 @@ bool same(const Access& a, const Access& b) {
   }
   return true;
 }
-
-bool intersect(const Box& a, const Box& b) {
-  for (size_t d = 0; d < a.size(); ++d) {
-    if (!a[d].intersects(b[d])) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 std::vector<Alike> alike(const std::vector<const Access*>& accesses) {
   std::vector<Alike> out;
@@ -161,4 +163,4 @@ std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<cons
   return out;
 }
 
-}  // namespace helve::proofs
+}  // namespace helve

@@ -1,7 +1,7 @@
 // Boxes around the elements of a nest of loops.
 // isl finds the least and the greatest value of each variable, under the branches of the nest: the guard of a divided
 // loop becomes a shorter box.
-#include "element_nest.h"
+#include "nest_boxes.h"
 
 #include <fmt/format.h>
 
@@ -99,12 +99,12 @@ class Values {
 
 }  // namespace
 
-ElementNest::ElementNest(const FunctionRef& f, const Cursor& at, const Arguments& arguments)
+NestBoxes::NestBoxes(const FunctionRef& f, const Cursor& at, const Arguments& arguments)
     : f_(f), arguments_(arguments), stmt_(required_at(f, at)) {
   collect(at, stmt_, {});
 }
 
-void ElementNest::collect(const Cursor& at, const Stmt& s, std::vector<VarRef> vars) {
+void NestBoxes::collect(const Cursor& at, const Stmt& s, std::vector<VarRef> vars) {
   const auto block = [&](const std::string& field, const Stmt& body) {
     const std::vector<Stmt> stmts = block_of(body);
     for (size_t n = 0; n < stmts.size(); ++n) collect(at.child(field, n), stmts[n], vars);
@@ -125,7 +125,7 @@ void ElementNest::collect(const Cursor& at, const Stmt& s, std::vector<VarRef> v
   stores_.push_back({store, at, std::move(vars)});
 }
 
-const VarValues& ElementNest::values(const ElementStore& store, const VarRef& var) {
+const VarValues& NestBoxes::values(const ElementStore& store, const VarRef& var) {
   const auto at = known_.find({store.store, var.get()});
   if (at != known_.end()) return at->second;
   const std::optional<VarValues> found = Values(f_, stmt_, *store.store).of(var, all_);
@@ -136,7 +136,7 @@ const VarValues& ElementNest::values(const ElementStore& store, const VarRef& va
   return known_.emplace(std::pair(store.store, var.get()), *found).first->second;
 }
 
-std::optional<VarRef> ElementNest::variable_of(const Expr& index) const {
+std::optional<VarRef> NestBoxes::variable_of(const Expr& index) const {
   std::optional<VarRef> out;
   for (const VarRef& var : all_) {
     if (!mentions(index, var.get())) continue;
@@ -146,7 +146,7 @@ std::optional<VarRef> ElementNest::variable_of(const Expr& index) const {
   return out;
 }
 
-Box ElementNest::box(const ElementStore& ranges, const BufferRef& buffer, const std::vector<Expr>& indices) {
+Box NestBoxes::box(const ElementStore& ranges, const BufferRef& buffer, const std::vector<Expr>& indices) {
   Box out{{buffer, {}}, {}};
   for (const Expr& written : indices) {
     const Expr index = simplify(written);

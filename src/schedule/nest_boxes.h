@@ -31,10 +31,10 @@ struct Box {
   std::vector<VarRef> vars;
 };
 
-class ElementNest {
+class NestBoxes {
  public:
   /// The nest at the place; refused if it holds other statements.
-  ElementNest(const FunctionRef& f, const Cursor& at, const Arguments& arguments);
+  NestBoxes(const FunctionRef& f, const Cursor& at, const Arguments& arguments);
 
   const Stmt& stmt() const { return stmt_; }
   const std::vector<ElementStore>& stores() const { return stores_; }

@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "query.h"
+#include "helve/analysis/path_facts.h"
 
-namespace helve::proofs {
+namespace helve {
+
+/// Do both touch the same elements in each instance of one path?
+bool same_elements(const Access& a, const Access& b);
 
 /// Accesses with the same answer: below the same steps, to the same elements, of the same kind.
 struct Alike {
@@ -21,4 +24,4 @@ std::vector<Alike> alike(const std::vector<const Access*>& accesses);
 /// dimension. A hull is a box that contains all elements an access may touch, in all iterations of the loops around it.
 std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<const Access*>& accesses, PathFacts& facts);
 
-}  // namespace helve::proofs
+}  // namespace helve

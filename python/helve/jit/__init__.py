@@ -1,0 +1,10 @@
+"""Kernels compiled at the call: `helve.jit` and what it makes of functions and of their builders.
+
+A kernel is kept for each specialisation, so that a program names neither the moment of a compile nor the kernels.
+"""
+
+from helve.jit.builder import JitBuilder, TensorSpec
+from helve.jit.function import JitFunction, jit
+from helve.jit.store import KernelStore
+
+__all__ = ["JitBuilder", "JitFunction", "KernelStore", "TensorSpec", "jit"]

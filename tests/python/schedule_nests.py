@@ -1,0 +1,224 @@
+"""Random nests of loops, and random primitives with arguments that may or may not fit them."""
+
+import random
+import re
+
+import helve
+
+
+# By `observed`: an element, its value, an operator.
+FORMS = {
+    False: ["{0} = {1}", "{0} = {1}", "{0} = {0} + {1}", "T.update({0}, {1}, '{2}')"],
+    True: ["{0} = {1}", *["{0} = {0} * 7 + {1}"] * 4, "T.update({0}, {1}, '{2}')"],
+}
+OPERATORS = {False: ["add", "add", "mul", "max", "min"], True: ["add", "mul"]}
+
+
+class Nest:
+    """Statements on two tensors, and in every second program on memory of its own, with subscripts that stay inside.
+
+    `size`: of each dimension, and the largest extent of a loop.
+
+    `observed`: little of what statements do is hidden from callers. A tensor C tells what this memory holds at the end,
+    and most stores keep what they overwrite, as the odd multiple of a number is the number's alone.
+    """
+
+    def __init__(self, seed, observed=False, size=8):
+        self.observed = observed
+        self.size = size
+        self.random = random.Random(seed)
+        self.names = iter("ijklmnopqrstuvwxyz")
+        self.lines = []
+        self.buffers = "AB"
+
+    def index(self, variables):
+        if not variables or self.random.random() < 0.1:
+            return str(self.random.randrange(self.size))
+        name, extent = self.random.choice(variables)
+        least = self.random.randrange(self.size - extent + 1)
+        forward = f"{name} + {least}" if least else name
+        return self.random.choice([forward, forward, f"{least + extent - 1} - {name}"])
+
+    def element(self, variables):
+        return f"{self.random.choice(self.buffers)}[{self.index(variables)}, {self.index(variables)}]"
+
+    def memory(self):
+        """A buffer, of which every element is computed from the tensors."""
+        whole = [("x", self.size), ("y", self.size)]
+        self.lines += [f"        X = T.alloc_shared(({self.size}, {self.size}), 'int32')",
+                       f"        for x in T.serial({self.size}):", f"            for y in T.serial({self.size}):",
+                       f"                X[x, y] = {self.element(whole)} * 5 + {self.element(whole)}"]
+        self.names = iter("ijklmnopqrstuvw")
+        self.buffers = "ABXXX"
+
+    def block(self, depth, variables, indent):
+        for _ in range(self.random.choice([1, 1, 2])):
+            pad = "    " * indent
+            kind = self.random.random()
+            if depth and (kind < 0.75 or not variables):
+                name, extent = next(self.names), self.random.choice([0, 1, 2, 3, 5, self.size])
+                self.lines.append(f"{pad}for {name} in T.serial({extent}):")
+                self.block(depth - 1, variables + [(name, extent)] if extent else variables, indent + 1)
+            elif depth and kind < 0.85:
+                self.lines.append(f"{pad}if {self.random.choice(variables)[0]} < 2:")
+                self.block(depth - 1, variables, indent + 1)
+            else:
+                value = f"{self.element(variables)} * 3 + {self.random.randrange(9)}"
+                element = self.element(variables)
+                form, op = self.random.choice(FORMS[self.observed]), self.random.choice(OPERATORS[self.observed])
+                self.lines.append(pad + form.format(element, value, op))
+
+    def schedule(self):
+        if self.random.random() < 0.5:
+            self.memory()
+        self.block(3, [], 2)
+        names = "AB"
+        if self.observed and "X" in self.buffers:
+            names = "ABC"
+            self.lines += [f"        for y in T.serial({self.size}):", f"            for z in T.serial({self.size}):",
+                           "                C[y, z] = X[y, z]"]
+        params = ", ".join(f"{name}: T.Tensor(({self.size}, {self.size}), 'int32')" for name in names)
+        text = "\n".join([f"@T.prim_func\ndef f({params}):", "    with T.Kernel(1) as b:", *self.lines, ""])
+        return helve.Schedule(helve.parse(text))
+
+
+def places(s):
+    """A cursor to each statement."""
+    found = []
+
+    def visit(path):
+        try:
+            cursor = s.path(path)
+        except helve.Error:
+            return False
+        found.append(cursor)
+        for field in ("body", "then_body", "else_body"):
+            position = 0
+            while visit(f"{path}.{field}[{position}]"):
+                position += 1
+        return True
+
+    visit("body[0]")
+    return found
+
+
+def tensor(cursor):
+    """The one that the statement stores to, or its copy."""
+    return re.match(r"(?:T\.update\()?([AB])", cursor.text)
+
+
+def near(s, cursor, change, otherwise):
+    """The statement at a path that `change` makes of the cursor's, if there is one."""
+    try:
+        return s.path(change(str(cursor.path)))
+    except helve.Error:
+        return otherwise
+
+
+def behind(path):
+    """The place after a path."""
+    return re.sub(r"\[(\d+)\]$", lambda found: f"[{int(found.group(1)) + 1}]", path)
+
+
+def own_memory(rng):
+    """The name of a buffer that steps may have made."""
+    return rng.choice("AB") + rng.choice(["_shared", "_local"])
+
+
+def some_step(s, rng):
+    """A primitive with arguments that may or may not fit."""
+    all_places = places(s)
+    loops = [each for each in all_places if each.text.startswith("for ")] or all_places
+    stores = [each for each in all_places if "\n" not in each.text] or all_places
+    one, two = rng.choice(loops), rng.choice(loops)
+    allocation = rng.choice([each for each in all_places if "T.alloc" in each.text] or all_places)
+    inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
+    return rng.choice([
+        lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
+        lambda: s.reorder(*rng.sample(loops, min(len(loops), rng.choice([2, 2, 3])))),
+        lambda: s.divide(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
+        lambda: s.rotate(inner, one),
+        lambda: s.pipeline(one, rng.choice([1, 2, 3])),
+        lambda: s.cut(one, rng.choice([0, 1, 3, 9])),
+        lambda: s.unroll(one),
+        lambda: s.fuse(one, inner),
+        lambda: s.join(one, next_one),
+        lambda: s.reorder(inner, one),
+        lambda: s.fission(rng.choice(all_places)),
+        lambda: s.unswitch(one),
+        lambda: s.specialize(rng.choice(all_places), one, rng.choice([-1, 0, 1, 2, 9])),
+        lambda: s.reverse(one),
+        lambda: s.trim(rng.choice([one, inner])),
+        lambda: s.shift(one, rng.choice([-2, 1, 5])),
+        lambda: s.skew(one, rng.choice([inner, two]), rng.choice([-1, 1, 2])),
+        lambda: s.parallel(one),
+        lambda: s.serial(one),
+        lambda: s.vectorize(one),
+        lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
+        lambda: s.lift(allocation, one),
+        lambda: s.sink(allocation, one),
+        lambda: s.rfactor(one, rng.choice([None, None, two]), rng.choice(["local", "shared", "fragment", "global"])),
+        lambda: s.rfactor(inner, rng.choice([None, one]), rng.choice(["local", "shared", "fragment", "global"])),
+        lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
+        lambda: s.threads(rng.choice(all_places), rng.choice([32, 64, 96, 33])),
+        lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
+        lambda: s.compute_at(one, rng.choice(loops)),
+        lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
+        lambda: s.inline(rng.choice(stores)),
+        lambda: s.auto(rng.choice(["llvm", "cuda"])),
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
+        lambda: s.cache_read(one, rng.choice("AB"), "local", within=rng.sample(stores, 1)),
+        lambda: s.split_dimension(rng.choice(["X", "A_local", "B_local", "A_shared"]), rng.choice([0, 1, 2]),
+                                  rng.choice([1, 2, 3, 4, 9])),
+        lambda: s.set_layout(own_memory(rng), rng.choice([
+            "order(1, 0)", "order(0, 1)", "tile(3)", f"tile({rng.choice([1, 2, 9])}, {rng.choice([1, 4, 9])})"])),
+        lambda: s.pad(own_memory(rng), rng.choice([0, 1, 1]), rng.choice([1, 3])),
+        lambda: s.swizzle(own_memory(rng), *rng.choice([(1, 0, 1), (1, 1, 2), (2, 0, -2)])),
+        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
+    ])
+
+
+def device_step(s, rng):
+    """A primitive that gives work to threads and blocks, or memory of a block or a thread to what they share."""
+    all_places = places(s)
+    loops = [each for each in all_places if each.text.startswith("for ")] or all_places
+    one = rng.choice(loops)
+    inner = near(s, one, "{}.body[0]".format, one)
+    scope = rng.choice(["local", "shared", "fragment"])
+    return rng.choice([
+        lambda: s.bind(one, to="block"),
+        lambda: s.bind(one, to="block"),
+        lambda: s.bind(one, to="thread"),
+        lambda: s.bind(one, to="thread"),
+        lambda: s.threads(all_places[0], rng.choice([32, 64, 96])),
+        lambda: s.parallel(one),
+        lambda: s.parallel(one),
+        lambda: s.fuse(one, inner),
+        lambda: s.split(one, rng.choice([2, 32]), tail=rng.choice(["guard", "cut"])),
+        lambda: s.rfactor(one, scope=scope),
+        lambda: s.rfactor(inner, one, scope),
+        lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), scope),
+        lambda: s.cache_write(rng.choice(all_places), rng.choice("AB"), scope),
+    ])
+
+
+# What a step of any kind may be refused by: nothing found, arguments, form, what is refuted or unknown.
+REFUSALS = ("HV1001", "HV1005", "HV1006", "HV1007", "HV1008")
+# What a GPU may have no code for: work beside T.threads that is still to be divided, vectors of a scheduled loop.
+NOT_ON_DEVICE = ("HV0801", "HV1011")
+
+
+def for_device(seed, taken=10, tries=150):
+    """A random nest that steps have given to threads and blocks of a GPU, where they were accepted."""
+    s, rng = Nest(seed, size=32).schedule(), random.Random(seed + 2000)
+    for _ in range(tries):
+        step = rng.choice([device_step, device_step, some_step])(s, rng)
+        try:
+            step()
+        except helve.Error as error:
+            assert error.code in REFUSALS, f"{error}\n{s.script()}"
+        while "T.threads(" in s.script() and "T.alloc_local(" in s.script():
+            s.undo()  # in a kernel that is written for its threads, local memory around them has no place on a GPU
+        if len(s) >= taken or len(s.script()) > 4000:
+            break
+    return s

@@ -1,0 +1,83 @@
+"""Random primitives on random nests of loops: what is accepted keeps results, what is refused has a code.
+
+Accepted programs are judged by the interpreter and by machine code, bit for bit unless a step says that it
+re-associates.
+"""
+
+import random
+
+import helve
+import helve.testing
+import numpy as np
+import pytest
+from schedule_nests import NOT_ON_DEVICE, REFUSALS, Nest, for_device, places, some_step, tensor
+
+
+def run(function):
+    args = helve.testing.make_arguments(function)
+    helve.testing.interpret(function, *args)
+    return args
+
+
+@pytest.mark.parametrize("target", ["llvm", "cuda"])
+@pytest.mark.parametrize("seed", range(60))
+def test_a_default_order_keeps_results(seed, target, monkeypatch):
+    monkeypatch.setattr("helve.schedule.auto._SMALL", 0)
+    s = Nest(seed).schedule()
+    wanted = run(s)
+    s.auto(target)
+    for a, b in zip(run(s), wanted):
+        np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
+    assert not s.proofs()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_accepted_steps_keep_results(seed):
+    s = Nest(seed).schedule()
+    rng = random.Random(seed + 1000)
+    wanted = run(s)
+    marked = [each for each in places(s) if tensor(each)]
+    for _ in range(12):
+        if len(s.script()) > 6000:
+            break
+        steps, step = len(s), some_step(s, rng)
+        try:
+            step()
+        except helve.Error as error:
+            assert error.code in REFUSALS, f"{error}\n{s.script()}"
+            assert len(s) == steps
+            continue
+        got = run(s)
+        for a, b in zip(got, wanted):
+            np.testing.assert_array_equal(a, b, err_msg=f"{s.version(0).script()}\n{s.trace()}\n{s.script()}")
+    for cursor in marked:  # a marked statement still stores to the same tensor, or is gone
+        try:
+            assert tensor(s.now(cursor))[1] == tensor(cursor)[1], f"{s.version(0).script()}\n{s.trace()}\n{s.script()}"
+        except helve.Error as error:
+            assert error.code == "HV1004"
+    again = s.version(0)
+    again.replay(helve.Trace.from_json(s.trace().json()))
+    assert again.script() == s.script()
+    if seed % 4 == 0:
+        args = helve.testing.make_arguments(s)
+        try:
+            kernel = helve.compile(s)
+        except helve.Error as error:
+            assert error.code == "HV1011" and "vectorized" in s.script(), f"{error}\n{s.script()}"
+            return
+        kernel(*args)
+        for a, b in zip(args, wanted):
+            np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_threads_and_blocks_share_out_keeps_results(seed):
+    """At every stage towards a GPU; tests/gpu runs such programs there."""
+    s = for_device(seed)
+    wanted = run(s.version(0))
+    for a, b in zip(run(s), wanted):
+        np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
+    try:
+        helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), target="cuda", arch="sm_80")
+    except helve.Error as error:
+        assert error.code in NOT_ON_DEVICE, f"{error}\n{s.script()}"
