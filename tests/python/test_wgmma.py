@@ -86,6 +86,7 @@ CASES = [
     (64, 24, 48, 128, "bfloat16", False, True, 2),
     (128, 64, 32, 256, "float16", True, False, 1),
     (64, 48, 64, 256, "bfloat16", True, True, 3),
+    (64, 32, 16, 256, "float16", False, False, 1),  # 16 columns for each warpgroup, so slabs are no wider
 ]
 
 

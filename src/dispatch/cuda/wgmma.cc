@@ -47,16 +47,14 @@ std::optional<MatrixDescriptor> descriptor_of(const Region& factor, const Factor
   return out;
 }
 
-/// The buffer's layout with the widest slabs for each of its tiles.
-std::optional<Layout> layout_for(const Region& factor) {
-  std::string reason;
-  if (!tile_layout(factor, &reason)) return std::nullopt;
-  const std::vector<int64_t> shape = *constant_shape(factor.buffer->shape);
-  const size_t rank = shape.size();
-  const Layout tile = factor_layout(shape[rank - 2], shape[rank - 1]);
+/// The layout of a whole buffer whose tiles have this one.
+Layout layout_of_buffer(const Buffer& buffer, const Layout& tile) {
+  const std::vector<int64_t> shape = *constant_shape(buffer.shape);
   Iters outer;
   int64_t stride = tile.size();  // a multiple of the swizzle's period, since rows come in eights
-  for (size_t d = rank - 2; d-- > 0; stride *= shape[d]) outer.insert(outer.begin(), {shape[d], stride, axes::m()});
+  for (size_t d = shape.size() - 2; d-- > 0; stride *= shape[d]) {
+    outer.insert(outer.begin(), {shape[d], stride, axes::m()});
+  }
   for (const Iter& iter : tile.shard()) outer.push_back(iter);
   return Layout(outer, {}, {}, tile.swizzle());
 }
@@ -77,6 +75,7 @@ Stmt lower_wgmma(const TileOp& op, const LoweringContext& context, std::string* 
     *declined = "the kernel is written for its threads";
     return {};
   }
+  if (!division(*shape, context.kernel->threads, kProductColumns, declined)) return {};
   const FactorTile left = tile_of_a(*shape), right = tile_of_b(*shape);
   const std::optional<MatrixDescriptor> a = descriptor_of(op.region(0), left, declined);
   const std::optional<MatrixDescriptor> b = a ? descriptor_of(op.region(1), right, declined) : std::nullopt;
@@ -109,18 +108,23 @@ std::vector<std::pair<BufferRef, Layout>> place_wgmma(const TileOp& op, const Ke
   std::string reason;
   const std::optional<ProductShape> shape = product_of_groups(op, &reason);
   if (!shape) return {};
+  // Slabs along N are not wider than what an instruction reads.
+  const std::optional<GroupProduct> widest = division(*shape, kernel.threads, kProductColumns, &reason);
+  if (!widest) return {};
+  const FactorTile tiles[] = {tile_of_a(*shape), tile_of_b(*shape)};
+  const int64_t parts[] = {tiles[0].columns, tiles[1].depth_last ? tiles[1].columns : widest->n};
   std::vector<std::pair<BufferRef, Layout>> out;
+  std::optional<Layout> right;
   for (const size_t i : {0, 1}) {
     const Region& factor = op.region(i);
-    const std::optional<Layout> layout = factor.buffer->layout ? std::nullopt : layout_for(factor);
-    if (layout) out.emplace_back(factor.buffer, *layout);
+    right = tile_layout(factor, &reason);
+    if (!right || factor.buffer->layout) continue;
+    right = factor_layout(tiles[i].rows, tiles[i].columns, parts[i]);
+    out.emplace_back(factor.buffer, layout_of_buffer(*factor.buffer, *right));
   }
-  const FactorTile right = tile_of_b(*shape);
-  std::optional<Layout> layout = tile_layout(op.region(1), &reason);
-  if (layout && !op.region(1).buffer->layout) layout = factor_layout(right.rows, right.columns);
-  const std::optional<MatrixDescriptor> b = layout ? matrix_descriptor(*layout, right, &reason) : std::nullopt;
+  const std::optional<MatrixDescriptor> b = right ? matrix_descriptor(*right, tiles[1], &reason) : std::nullopt;
   const std::optional<GroupProduct> groups =
-      b ? division(*shape, kernel.threads, column_unit(*b, right), &reason) : std::nullopt;
+      b ? division(*shape, kernel.threads, column_unit(*b, tiles[1]), &reason) : std::nullopt;
   if (groups) out.emplace_back(op.region(2).buffer, group_sums(*groups));
   return out;
 }

@@ -65,9 +65,9 @@ FactorTile tile_of_b(const ProductShape& s) {
   return s.transpose_b ? FactorTile{s.n, s.k, true} : FactorTile{s.k, s.n, false};
 }
 
-Layout factor_layout(int64_t rows, int64_t columns) {
-  HELVE_CHECK(columns % kSwizzleUnit == 0, "a factor whose rows are no multiples of 16 bytes");
-  const int64_t width = slab_width(columns);
+Layout factor_layout(int64_t rows, int64_t columns, int64_t part) {
+  HELVE_CHECK(part % kSwizzleUnit == 0 && columns % part == 0, "a factor whose rows are no multiples of 16 bytes");
+  const int64_t width = slab_width(part);
   Iters iters = {{rows, width, kInMemory}};
   if (columns > width) iters.push_back({columns / width, rows * width, kInMemory});
   iters.push_back({width, 1, kInMemory});

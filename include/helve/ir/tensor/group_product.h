@@ -37,8 +37,9 @@ struct FactorTile {
 FactorTile tile_of_a(const ProductShape& shape);
 FactorTile tile_of_b(const ProductShape& shape);
 
-/// The layout with the widest slabs; `columns` is a multiple of 8.
-Layout factor_layout(int64_t rows, int64_t columns);
+/// The layout with the widest slabs of which `part` columns are a whole number; a multiple of 8 that divides `columns`.
+Layout factor_layout(int64_t rows, int64_t columns, int64_t part);
+inline Layout factor_layout(int64_t rows, int64_t columns) { return factor_layout(rows, columns, columns); }
 
 /// The layout of a region that is a whole tile: all of the last two dimensions of its buffer, at one index of the
 /// others. Nothing, with the reason, for other regions, and where a tile begins within the swizzle's period.

@@ -96,6 +96,8 @@ TEST(GroupProduct, DescriptorsDescribeTheirLayouts) {
             expect_described(slabs(tile.rows, tile.columns, width, 8 * tile.columns, 8 * width), tile, unit);
           }
         }
+        EXPECT_TRUE(
+            factor_layout(tile.rows, tile.columns, 8).equivalent(slabs(tile.rows, tile.columns, 8, 64, 8 * tile.rows)));
         const Layout widest = factor_layout(tile.rows, tile.columns);
         EXPECT_TRUE(widest.is_injective());
         EXPECT_EQ(widest.span(axes::m()), tile.rows * tile.columns);
