@@ -1,6 +1,7 @@
 // TMA tensor copies between a tensor of the call and shared memory (cp.async.bulk.tensor).
 // A box is a dense row-major array in shared memory, so dimensions are merged from the last one on while the memory is
-// dense; the remaining ones become loops over boxes.
+// dense; the remaining ones become loops over boxes. Memory in slabs, some columns of all rows one after the other, is
+// dense slab by slab.
 #include "helve/analysis/box_copy.h"
 
 #include <fmt/format.h>
@@ -54,14 +55,45 @@ bool is_zero_fill(const Expr& e) {
   return value && *value == 0;
 }
 
-/// The swizzle of a map, in bytes, that equals the layout of row-major memory whose boxes have rows of `row` bytes; 0
-/// without a swizzle, nothing if no map writes such memory.
+/// How memory is dense: the distance of indices of each dimension, and the columns of a slab, all of them where it is
+/// row-major. Is `of_map` false, it is neither, and the distances are those of rows.
+struct Density {
+  std::vector<int64_t> strides;
+  int64_t columns = 0;
+  bool of_map = true;
+};
+
+Density density_of(const Buffer& memory) {
+  const std::vector<int64_t> shape = *constant_shape(memory.shape);
+  const size_t rank = shape.size();
+  Density out{std::vector<int64_t>(rank, 1), shape.back()};
+  for (size_t d = rank - 1; d-- > 0;) out.strides[d] = out.strides[d + 1] * shape[d + 1];
+  if (!memory.layout) return out;
+  if (layout_domain(memory) != shape) {
+    out.of_map = false;
+    return out;
+  }
+  const Layout plain(memory.layout->shard(), memory.layout->replica(), memory.layout->offset());
+  if (plain.equivalent(Layout({{plain.size(), 1, axes::m()}}))) return out;
+  out.of_map = false;
+  if (rank < 2) return out;
+  const GroupedLayout grouped = plain.group(shape);
+  const Iters columns = grouped.block(rank - 1), rows = grouped.block(rank - 2);
+  if (columns.size() != 2 || columns[1].stride != 1) return out;
+  const int64_t width = columns[1].extent, count = shape[rank - 2];
+  const bool together = rows.empty() || (rows.size() == 1 && rows[0].stride == width);
+  if (!together || columns[0].stride != width * count) return out;
+  out = {std::vector<int64_t>(rank, 0), width};  // tiles do not join
+  out.strides[rank - 1] = 1;
+  out.strides[rank - 2] = width;
+  return out;
+}
+
+/// The swizzle of a map, in bytes, that equals the layout of memory whose boxes have rows of `row` bytes; 0 without a
+/// swizzle, nothing if no map writes such memory.
 std::optional<int64_t> swizzle_of(const Buffer& memory, int64_t row) {
   if (!memory.layout) return 0;
   const Layout& layout = *memory.layout;
-  if (layout_domain(memory) != constant_shape(memory.shape)) return std::nullopt;
-  const Layout row_major({{layout.size(), 1, axes::m()}});
-  if (!Layout(layout.shard(), layout.replica(), layout.offset()).equivalent(row_major)) return std::nullopt;
   const Swizzle& swizzle = layout.swizzle();
   if (swizzle.identity()) return 0;
   const int64_t base = swizzle.base + std::countr_zero(static_cast<uint64_t>(memory.dtype.bytes()));
@@ -87,8 +119,9 @@ bool are_aligned(const CopyBoxes& boxes, const Region& region, int64_t alignment
 }
 
 bool begin_aligned_in_memory(const CopyBoxes& boxes, const Region& memory, int64_t alignment, const Facts& facts) {
-  return are_aligned(boxes, memory, alignment, facts,
-                     [&](const std::vector<Expr>& begin) { return flat_address(*memory.buffer, begin); });
+  return are_aligned(boxes, memory, alignment, facts, [&](const std::vector<Expr>& begin) {
+    return memory.buffer->layout ? layout_address(*memory.buffer, begin) : flat_address(*memory.buffer, begin);
+  });
 }
 
 }  // namespace
@@ -124,7 +157,7 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
   if (!extents || of_tensor.size() != of_memory.size()) return declined("its extents are not constants");
   if (std::count(extents->begin(), extents->end(), 0) > 0) return declined("it has no elements");
   const int64_t bytes = tensor.buffer->dtype.bytes(), unit = std::max<int64_t>(1, kBulkUnit / bytes);
-  const std::vector<Expr> strides = strides_of(*memory.buffer);
+  const Density density = density_of(*memory.buffer);
   out.box.assign(tensor.ranges.size(), 1);
   int64_t dense = 1;
   for (size_t k = extents->size(); k-- > 0;) {
@@ -132,8 +165,13 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
     const bool last = d + 1 == tensor.ranges.size();
     const int64_t extent = (*extents)[k];
     if (extent == 1 && !last) continue;
-    const bool joins = *int_value(strides[of_memory[k]]) == dense;
-    const int64_t box = joins ? box_extent(extent, last ? unit : 1) : 1;
+    const size_t of = of_memory[k];
+    const bool in_slabs = of + 1 == memory.ranges.size() && density.columns < *int_value(memory.buffer->shape[of]);
+    if (in_slabs && !memory.covers(of)) {
+      return declined(fmt::format("it takes a part of the columns of '{}', which is in slabs", memory.buffer->name));
+    }
+    const bool joins = density.strides[of] == dense;
+    const int64_t box = joins ? box_extent(in_slabs ? density.columns : extent, last ? unit : 1) : 1;
     if (last && box == 0) {
       return declined(fmt::format("a row of its boxes is not a multiple of {} bytes", kBulkUnit));
     }
@@ -146,7 +184,7 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
     return declined(fmt::format("a row of its boxes is not a multiple of {} bytes", kBulkUnit));
   }
   const std::optional<int64_t> swizzle = swizzle_of(*memory.buffer, out.box.back() * bytes);
-  if (!swizzle) {
+  if (!swizzle || !density.of_map) {
     const int64_t row = out.box.back() * bytes;
     const bool can = row == 32 || row == 64 || row == 128;
     const int bits = std::countr_zero(static_cast<uint64_t>(row / kBulkUnit));

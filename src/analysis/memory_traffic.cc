@@ -11,7 +11,9 @@
 #include "helve/analysis/path_facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/layout/address_terms.h"
 
 namespace helve {
 
@@ -211,6 +213,16 @@ Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
     const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
     address = address + indices[d] * stride;
     if (buffer.strides.empty()) pitch = pitch * buffer.shape[d];
+  }
+  return address;
+}
+
+Expr layout_address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr address = int_imm(0);
+  for (const AddressTerm& term : address_terms(*buffer.layout, layout_domain(buffer))) {
+    const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
+    const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
+    address = address + digit * int_imm(term.stride);
   }
   return address;
 }

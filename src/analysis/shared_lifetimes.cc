@@ -14,7 +14,7 @@ using namespace lifetimes;
 namespace {
 
 /// The buffers that share bytes with none: those that take part in collectives or that other cores access, those that
-/// TMA accesses, which fences do not know by other names, and mbarriers.
+/// TMA or tensor cores access, which fences do not know by other names, and mbarriers.
 BufferSet kept_apart(const Stmt& body, const Numbers& numbers) {
   BufferSet out;
   walk(body, [&](const Stmt& s) {
@@ -23,7 +23,7 @@ BufferSet kept_apart(const Stmt& body, const Numbers& numbers) {
       if (found != numbers.end()) out.add(found->second);
     }
     const TileOp* op = as<TileOp>(s);
-    if (!op || !(op->row().is_collective() || op->is_by_tma() || op->barriers())) return;
+    if (!op || !(op->row().is_collective() || op->in_async_proxy() || op->barriers())) return;
     for (const RegionAccess& access : accesses(s)) {
       const auto found = numbers.find(access.region.buffer.get());
       if (found != numbers.end()) out.add(found->second);

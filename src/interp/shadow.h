@@ -28,12 +28,13 @@ class Clock {
 };
 
 /// Executors of what no loop over threads runs: a tile operation of the block, which orders itself; a condition or an
-/// extent, which every thread evaluates; a copy that TMA makes.
+/// extent, which every thread evaluates; a copy that TMA makes; what tensor cores read from memory.
 constexpr int64_t kNoThread = -1;
 constexpr int64_t kEveryThread = -2;
 constexpr int64_t kTma = -3;
 /// Of what T.st_async has stored: once the core has waited for it, all its threads see it.
 constexpr int64_t kStoredHere = -4;
+constexpr int64_t kTensorCores = -5;
 
 /// One access: when, on which core, where in the program. The instant 0 is before the run.
 struct Mark {

@@ -2,7 +2,10 @@
 // One function a row: gather the operands, compute in the evaluation dtype of the result, scatter.
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "helve/ir/tensor/combine.h"
+#include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/matrix_product.h"
 #include "helve/layout/warp.h"
@@ -75,11 +78,12 @@ void copy(const Operands& op, Frame& frame, const CopyNumber& reading, const Cop
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const std::optional<size_t> given = op.row->find("pad");
   const Scalar pad = given ? op.values[*given]->eval(frame) : dst.dtype().is_float() ? of_float(0) : of_int(0);
-  if (frame.trace) frame.trace->fly(reading, op.node->is_by_tma());
+  const int64_t unit = op.node->is_by_tma() ? kTma : kNoThread;
+  if (frame.trace) frame.trace->fly(reading, unit);
   const Elements elements = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad);
-  if (frame.trace) frame.trace->fly(writing, op.node->is_by_tma());
+  if (frame.trace) frame.trace->fly(writing, unit);
   scatter(dst, elements, dst.dtype(), op.span);
-  if (frame.trace) frame.trace->fly({}, false);
+  if (frame.trace) frame.trace->fly({}, kNoThread);
 }
 
 void run_copy(const Operands& op, Frame& frame) { copy(op, frame, {}, {}); }
@@ -256,6 +260,63 @@ void run_mma(const Operands& op, Frame& frame) {
   scatter(c, out, kFloat32, op.span);
 }
 
+/// A factor of T.wgmma as the instructions read it: for each of the lines and each k the element, found in memory where
+/// the descriptor says that it is. `part`: lines of one instruction.
+std::vector<Scalar> described_factor(const View& view, const Region& region, const MatrixDescriptor& descriptor,
+                                     const FactorTile& tile, int64_t part, const Span& span) {
+  std::string reason;
+  const std::optional<Layout> layout = tile_layout(region, &reason);
+  HELVE_CHECK(layout, reason);
+  std::unordered_map<int64_t, int64_t> element_at;
+  for (int64_t element = 0; element < layout->size(); ++element) {
+    element_at.emplace(layout->apply(element).front().at(axes::m()), element);
+  }
+  const std::vector<Scalar> elements = gather(view, kFloat32, span);
+  std::vector<Scalar> out(elements.size());
+  for (int64_t line = 0; line < tile.lines(); line += part) {
+    for (int64_t k = 0; k < tile.depth(); k += kProductDepth) {
+      const int64_t start = descriptor_start(*layout, tile, line, k);
+      for (int64_t i = 0; i < part * kProductDepth; ++i) {
+        const int64_t own = i / kProductDepth, depth = i % kProductDepth;
+        const int64_t address = described_address(descriptor, tile.depth_last, start, own, depth);
+        const auto found = element_at.find(address);
+        HELVE_CHECK(found != element_at.end(), "a descriptor that leads out of its tile");
+        out[static_cast<size_t>((line + own) * tile.depth() + k + depth)] =
+            elements[static_cast<size_t>(found->second)];
+      }
+    }
+  }
+  return out;
+}
+
+/// As T.gemm, on what the descriptors describe.
+void run_wgmma(const Operands& op, Frame& frame) {
+  const GroupOperands operands = group_operands(*op.node);
+  const ProductShape& shape = operands.shape;
+  const int64_t n = operands.product().n;
+  const View a = op.region("A").view(frame), b = op.region("B").view(frame), c = op.region("C").view(frame);
+  if (frame.trace) frame.trace->fly({}, kTensorCores);
+  const std::vector<Scalar> x =
+      described_factor(a, operands.a, operands.descriptor_a, tile_of_a(shape), kGroupRows, op.span);
+  const std::vector<Scalar> y = described_factor(b, operands.b, operands.descriptor_b, tile_of_b(shape), n, op.span);
+  if (frame.trace) frame.trace->fly({}, kNoThread);
+  const bool clear = *op.node->clears();
+  std::vector<Scalar> out = clear ? filled(c, of_float(0)) : gather(c, kFloat32, op.span);
+  const Fold add(Op::Add, kFloat32, op.span), multiply(Op::Mul, kFloat32, op.span);
+  for (int64_t i = 0; i < shape.m; ++i) {
+    for (int64_t j = 0; j < shape.n; ++j) {
+      const int64_t element = i * shape.n + j;
+      const int64_t place =
+          operands.divided() ? register_position(operands.sums.apply(element).front(), c.dims[1].extent) : element;
+      Scalar& sum = out[static_cast<size_t>(place)];
+      for (int64_t k = 0; k < shape.k; ++k) {
+        sum = add(sum, multiply(x[static_cast<size_t>(i * shape.k + k)], y[static_cast<size_t>(j * shape.k + k)]));
+      }
+    }
+  }
+  scatter(c, out, kFloat32, op.span);
+}
+
 /// Elements are converted to the evaluation dtype of dst and folded in ascending order; the result is rounded once.
 void reduce(const Operands& op, Frame& frame, ReduceKind kind) {
   const View src = op.region("src").view(frame);
@@ -379,6 +440,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::LoadMatrix: return block(run_load_matrix);
     case TileOpcode::StoreMatrix: return block(run_store_matrix);
     case TileOpcode::Mma: return block(run_mma);
+    case TileOpcode::Wgmma: return block(run_wgmma);
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
     case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);
     case TileOpcode::CommPut: return prepare_collective(s, scope, run_put);

@@ -133,7 +133,7 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
   const MemoryScope scope = instance.declaration().scope;
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
   const int64_t of_block = site.statement ? kNoThread : kEveryThread;
-  const int64_t thread = own ? kNoThread : by_tma_ ? kTma : thread_ == kNoThread ? of_block : thread_;
+  const int64_t thread = own ? kNoThread : unit_ != kNoThread ? unit_ : thread_ == kNoThread ? of_block : thread_;
   return {checker_->clock().now(), core_, &site, mode, thread, flight_, false, instance.placed() ? &instance : nullptr};
 }
 
@@ -292,7 +292,7 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
 
 void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,
                          bool writes) const {
-  if (!by_tma_ || !checker_->checks().fences) return;
+  if (unit_ == kNoThread || !checker_->checks().fences) return;
   const auto check = [&](const Mark& written) {
     if (written.thread == kTma || !instance.shadow()->counts(written)) return;
     if (fenced_[static_cast<size_t>(written.core)].contains(written)) return;

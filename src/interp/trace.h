@@ -92,10 +92,11 @@ class Trace {
   Scalar read(Instance& instance, int64_t offset, const Site& site, Origin* origin = nullptr);
   void write(Instance& instance, int64_t offset, Scalar value, const Site& site, bool undefined = false);
 
-  /// The following reads and writes are those of this asynchronous copy, or of none, or TMA's.
-  void fly(const CopyNumber& copy, bool by_tma) {
+  /// The following reads and writes are those of this asynchronous copy, or of none, and of a unit beside the threads
+  /// (kTma, kTensorCores), or of none (kNoThread).
+  void fly(const CopyNumber& copy, int64_t unit) {
     flight_ = copy;
-    by_tma_ = by_tma;
+    unit_ = unit;
   }
   /// An atomic store: the element becomes its previous value, combined with `value`.
   void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
@@ -133,8 +134,8 @@ class Trace {
     const LoopLabel* label = nullptr;
     std::vector<int64_t> begins;
     std::vector<int64_t> extents;
-    int64_t begin = 0;                                      ///< when the loop began
-    int64_t current = 0;                                    ///< when its iteration began
+    int64_t begin = 0;  ///< when the loop began
+    int64_t current = 0;  ///< when its iteration began
     std::vector<std::pair<int64_t, int64_t>> iterations{};  ///< time and number of each, ascending
   };
 
@@ -163,7 +164,7 @@ class Trace {
   void check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site,
                                   bool writes, bool copy_writes) const;
-  /// Throws if TMA accesses what a thread has written without a fence and a barrier since.
+  /// Throws if TMA or a tensor core accesses what a thread has written without a fence and a barrier since.
   void check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
   [[noreturn]] void report_unfenced(const Instance& instance, int64_t offset, const Mark& written, const Site& site,
                                     bool writes) const;
@@ -197,7 +198,7 @@ class Trace {
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
   CopyNumber flight_;
-  bool by_tma_ = false;
+  int64_t unit_ = kNoThread;
 };
 
 }  // namespace helve::interp

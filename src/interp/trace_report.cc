@@ -102,6 +102,7 @@ std::string Trace::executor_in_block(const Mark& mark) {
     case kNoThread: return "the block";
     case kEveryThread: return "every thread";
     case kTma: return "TMA";
+    case kTensorCores: return "the tensor cores";
     case kStoredHere: return "another core";
     default: return fmt::format("thread {}", mark.thread);
   }

@@ -78,6 +78,7 @@ std::optional<Machine> gpu_machine(std::string_view arch) {
   if (newer == kRows.begin()) return std::nullopt;
   Machine out = machine_of(*(newer - 1), std::string(arch));
   out.arch = number;
+  out.group_products = number == 90 && arch.back() == 'a';  // no later architecture has them
   return out;
 }
 

@@ -8,7 +8,8 @@ OperationDemand threads::demand_instruction(const TileOp& op) {
   OperationDemand out;
   for (size_t i = 0; i < op.operands.size(); ++i) {
     if (!op.is_region(i) || op.region(i).buffer->scope == MemoryScope::Fragment) continue;
-    out.memory.emplace_back(&op.region(i), "matrices move between it and a fragment");
+    out.memory.emplace_back(&op.region(i),
+                            op.in_async_proxy(i) ? "tensor cores read it" : "matrices move between it and a fragment");
   }
   return out;
 }

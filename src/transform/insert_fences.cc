@@ -36,7 +36,8 @@ FunctionRef insert_fences(const FunctionRef& f, const PassOptions&) {
                      const bool fenced =
                          has_operation(s, [](const TileOp& op) { return op.op == TileOpcode::FenceAsync; });
                      if (fenced) out = without_fences(out);
-                     if (has_operation(s, [](const TileOp& op) { return op.is_by_tma(); })) out = with_fences(f, out);
+                     if (has_operation(s, [](const TileOp& op) { return op.in_async_proxy(); }))
+                       out = with_fences(f, out);
                      return fenced && structural_equal(s, Stmt(out)) ? s : Stmt(out);
                    }));
 }

@@ -8,7 +8,8 @@
 //              X[tx * 4 + i] = A[tx * 4 + i]
 // Vectors that access global memory become unrolled loops. What TMA copied, all threads of the block copy: barriers
 // separate TMA from every thread (analysis/barriers.h), so that they separate the threads too. Then nothing is left to
-// commit, to wait for or to fence.
+// commit or to wait for; what tensor cores read from shared memory, threads have written now, so fences are placed
+// anew.
 #include <algorithm>
 
 #include "helve/analysis/async_run.h"
@@ -129,8 +130,8 @@ class Narrowing final : public ScopedRewriter {
 
 }  // namespace
 
-FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions&) {
-  return with_body(f, Narrowing(*f).rewrite(f->body));
+FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions& options) {
+  return insert_fences(with_body(f, Narrowing(*f).rewrite(f->body)), options);
 }
 
 }  // namespace helve

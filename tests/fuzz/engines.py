@@ -21,7 +21,7 @@ from helve.target import Kernel
 from helve.testing import PIPELINES, interpret, placements, stage_check, with_variant
 from meaning import contents, number, tensor_data
 from bulk import BY_TMA
-from products import ON_TENSOR_CORES
+from products import BY_WARPGROUPS, ON_TENSOR_CORES
 
 _core.sample_conditions(True)
 
@@ -112,6 +112,8 @@ def call_of(program, text, memories, others=(), refused=()):
 
 def plain(text, arch=""):
     """The program for an architecture, or for targets that have neither tensor cores nor TMA."""
+    if arch != "sm_90a":
+        text = text.replace(BY_WARPGROUPS, ON_TENSOR_CORES)
     if not arch:
         text = text.replace(ON_TENSOR_CORES, "")
     return text if arch == "sm_90a" else text.replace(BY_TMA, "")
@@ -169,7 +171,8 @@ def examine(call, effort):
         if target == "cuda" and effort.text:
             if failure := _check_cuda_text(stages[-1][1], arch):
                 return failure, None
-            last = stages[-1][1] if last is None or BY_TMA in call.text else last
+            newest = BY_TMA in call.text or BY_WARPGROUPS in call.text
+            last = stages[-1][1] if last is None or newest else last
     return None, last
 
 

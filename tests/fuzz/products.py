@@ -3,6 +3,7 @@
 import program as p
 
 ON_TENSOR_CORES = ", dispatch='mma'"  # as the text of a program has it
+BY_WARPGROUPS = ", dispatch='wgmma'"  # from sm_90a on; all that they can multiply, warps can
 
 
 class Products:
@@ -23,15 +24,22 @@ class Products:
         keywords = {name: True for name, on in flags.items() if on}
         if rng.random() < 0.3:
             keywords["clear"] = True
+        groups = warps // 4
+        by_groups = warps % 4 == 0 and groups <= 2 and rng.random() < 0.3
+        if by_groups:  # the rows of one group or of all, columns for each
+            m, n = rng.choice([(64 * groups, 8 * rng.choice([1, 2, 3])), (64, 8 * groups * rng.choice([1, 2]))])
+            shapes = [(k, m) if flags["transpose_A"] else (m, k), (n, k) if flags["transpose_B"] else (k, n)]
         sums = self.declare(self.fresh("B"), [m, n], "float32", "fragment")
-        factors = [self.factor(shape, dtype) for shape in shapes]
+        whole = lambda shape: p.Region(self.declare(self.fresh("B"), shape, dtype, "shared"))  # noqa: E731
+        factors = [whole(shape) if by_groups else self.factor(shape, dtype) for shape in shapes]
         self.placed.append(sums)
         out = [p.Alloc(sums), *self.tame_contents(sums)]
         for region in factors:
             out += [p.Alloc(region.buffer), *self.tame_contents(region.buffer)]
-        product = p.Op("gemm", [*factors, p.Region(sums)], {**keywords, "dispatch": "mma"})
+        product = p.Op("gemm", [*factors, p.Region(sums)], {**keywords, "dispatch": "wgmma" if by_groups else "mma"})
         out += self.stepping(product, factors) if rng.random() < 0.4 else [product]
-        self.buffers += [sums, *(region.buffer for region in factors if rng.random() < 0.5)]
+        # A factor of warpgroups is in slabs, which no bulk copy makes.
+        self.buffers += [sums, *(region.buffer for region in factors if not by_groups and rng.random() < 0.5)]
         return out
 
     def factor(self, shape, dtype):

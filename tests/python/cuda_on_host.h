@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <type_traits>
@@ -96,6 +97,9 @@ struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   bool done = false;
+  std::vector<std::function<void()>> products;  // of its warpgroup, its own sums of each
+  size_t committed = 0;  // of these
+  bool fenced = false;  // since the last wait for products
 };
 constexpr size_t kStack = 64 * 1024;
 static std::vector<Fiber> fibers;
@@ -113,6 +117,7 @@ static void* entry_argument;
 static void trampoline() {
   entry(entry_argument);
   if (!fiber().copies.empty() || !fiber().loads.empty() || !fiber().stores.empty()) fault = Unfinished;
+  if (!fiber().products.empty()) fault = Unfinished;
   fiber().stores.wait(0);
   fiber().done = true;
   ++changes;
@@ -207,6 +212,9 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
       f.loads.clear();
       f.stores.clear();
       f.barriers.clear();
+      f.products.clear();
+      f.committed = 0;
+      f.fenced = false;
       getcontext(&f.context);
       f.context.uc_stack.ss_sp = f.stack.get();
       f.context.uc_stack.ss_size = kStack;
@@ -364,6 +372,19 @@ static auto __shfl_xor_sync(unsigned mask, T given, int c) {
   return r;
 }
 
+template <class T>
+static T __shfl_sync(unsigned mask, T x, int lane) {
+  if (mask != 0xffffffffu || lane < 0 || lane >= 32) host::fault = host::BadShuffle;
+  const unsigned me = host::running;
+  host::Barrier& warp = host::block().warps[me / 32];
+  std::memcpy(&host::block().slots[me], &x, sizeof(T));
+  host::wait(warp, 32);
+  T r;
+  std::memcpy(&r, &host::block().slots[me / 32 * 32 + lane], sizeof(T));
+  host::wait(warp, 32);
+  return r;
+}
+
 static int min(int a, int b) { return b < a ? b : a; }
 static int max(int a, int b) { return a < b ? b : a; }
 static unsigned min(unsigned a, unsigned b) { return b < a ? b : a; }
@@ -446,8 +467,74 @@ static void host_multiply(float (&c)[4], const Factors& own) {
   host::wait(warp, 32);
 }
 
+/// The element of a factor of wgmma that a descriptor leads to, by the canonical layouts of the PTX ISA. LINES: rows of
+/// the memory are along M or N, else along K.
+template <bool LINES>
+static uint16_t host_described(uint64_t descriptor, int line, int k) {
+  const auto field = [&](int begin) { return static_cast<uint32_t>(descriptor >> begin & 0x3fff) << 4; };
+  const uint32_t leading = field(16), stride = field(32);
+  const unsigned mode = static_cast<unsigned>(descriptor >> 62);
+  const int units = mode == 0 ? 1 : mode == 1 ? 8 : mode == 2 ? 4 : 2;  // of 16 bytes, in a row
+  const int along = LINES ? line : k, row = LINES ? k : line;
+  uint32_t at = field(0) + row % 8 * units * 16 + along % (8 * units) * 2;
+  if (mode == 0) {
+    at += line / 8 * stride + k / 8 * leading;
+  } else {
+    at += row / 8 * stride;
+    if (LINES) at += line / (8 * units) * leading;
+    at ^= (at >> 7 & (units - 1)) << 4;
+  }
+  if (at + 2 > sizeof(helve_shared)) {
+    host::fault = host::Redzone;
+    return 0;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, helve_shared + at, 2);
+  return bits;
+}
+/// The thread's own sums of C (64, N) += A (64, 16) @ B (16, N): at once in odd warps, as late as allowed in even ones.
+template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
+static void host_group_product(float* c, uint64_t a, uint64_t b, int adds) {
+  const unsigned me = host::running;
+  for (const uint64_t x : {a, b}) {  // the same in all lanes
+    if (__shfl_sync(0xffffffffu, x, 0) != x) host::fault = host::BadShuffle;
+  }
+  if (!host::fiber().fenced) host::fault = host::Unfinished;
+  const auto run = [=] {
+    constexpr host::Format format = BRAIN ? host::Format{8, 7, 127, true} : host::Format{5, 10, 15, true};
+    for (int reg = 0; reg < N / 2; ++reg) {
+      const int row = me % 128 / 32 * 16 + reg / 2 % 2 * 8 + me % 32 / 4, column = reg / 4 * 8 + me % 4 * 2 + reg % 2;
+      float sum = adds ? c[reg] : 0.0f;
+      for (int k = 0; k < 16; ++k) {
+        sum += (float)host::decode(host_described<A_LINES>(a, row, k), format) *
+               (float)host::decode(host_described<B_LINES>(b, column, k), format);
+      }
+      c[reg] = sum;
+    }
+  };
+  if (me / 32 % 2) return run();
+  host::fiber().products.push_back(run);
+}
+static void host_begin_products() { host::fiber().fenced = true; }
+static void host_commit_products() { host::fiber().committed = host::fiber().products.size(); }
+/// Groups are not told apart: all that is committed is waited for.
+static void host_wait_for_products() {
+  host::Fiber& f = host::fiber();
+  for (size_t i = 0; i < f.committed; ++i) f.products[i]();
+  f.products.erase(f.products.begin(), f.products.begin() + f.committed);
+  f.committed = 0;
+  f.fenced = false;
+}
+
 #ifdef HELVE_PRELUDE
 
+static void ptx_wgmma_fence_sync_aligned() { host_begin_products(); }
+static void ptx_wgmma_commit_group_sync_aligned() { host_commit_products(); }
+static void ptx_wgmma_wait_group_sync_aligned(int) { host_wait_for_products(); }
+template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
+static void ptx_wgmma(float& first, uint64_t a, uint64_t b, int adds) {
+  host_group_product<N, BRAIN, A_LINES, B_LINES>(&first, a, b, adds);
+}
 constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
 static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }
 static float ptx_min_NaN_f32(float a, float b) { return a != a || b != b ? NAN : b < a ? b : a; }
@@ -754,6 +841,21 @@ template <int COUNT, bool TRANSPOSED, class T> static void helve_load_matrices(T
 }
 template <int COUNT, bool TRANSPOSED, class T> static void helve_store_matrices(const T* from, T* row) {
   host_move_matrices<false, COUNT, TRANSPOSED>(const_cast<T*>(from), row);
+}
+template <int LEADING, int STRIDE, int SWIZZLE> static unsigned long long helve_descriptor(const void* tile) {
+  const uint64_t at = static_cast<const unsigned char*>(tile) - helve_shared;
+  const uint64_t mode = SWIZZLE == 0 ? 0 : SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : 3;
+  return at / 16 | uint64_t{LEADING / 16} << 16 | uint64_t{STRIDE / 16} << 32 | mode << 62;
+}
+static int helve_warpgroup() { return host::running / 128; }
+template <int COUNT> static void helve_begin_products(float*) { host_begin_products(); }
+template <int COUNT> static void helve_end_products(float*) {
+  host_commit_products();
+  host_wait_for_products();
+}
+template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
+static void helve_group_product(float* c, unsigned long long a, unsigned long long b, int adds) {
+  host_group_product<N, BRAIN, A_LINES, B_LINES>(c, a, b, adds);
 }
 template <bool BRAIN, class T> static void helve_matrix_product(float* c, const T* a, const T* b) {
   Factors own;

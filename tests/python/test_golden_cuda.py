@@ -9,11 +9,12 @@ import test_box_copies
 import test_bulk_copies
 import test_kernels
 import test_tensor_core_products
+import test_wgmma
 from cuda_examples import FUNCTIONS
 from golden import GOLDEN, check_golden
 from helve import _core
 
-WITH_PRELUDE = {"row_sums", "bulk_ahead", "boxes_ring", "products"}
+WITH_PRELUDE = {"row_sums", "bulk_ahead", "boxes_ring", "products", "wgmma"}
 
 
 def lowered(function, arch):
@@ -33,6 +34,9 @@ PROGRAMS = {
     "boxes_ring": lambda: (lowered(test_box_copies.PROGRAMS["ring"][0], "sm_90a"), {}),
     "products": lambda: (
         lowered(test_tensor_core_products.product(32, 16, 32, 64, "bfloat16", transpose_b=True), "sm_80"), {}),
+    "wgmma": lambda: (
+        lowered(test_wgmma.matmul(128, 128, 64, 128, transpose_b=True, stages=4, out="bfloat16", shape=(512, 384, 256)),
+                "sm_90a"), {}),
     **{
         f"kernels_{name}": lambda name=name: (test_kernels.thread_form(name), {})
         for name in ("rms_norm_1k", "transpose")

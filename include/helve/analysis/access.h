@@ -38,7 +38,7 @@ using Path = std::vector<StepRef>;
 enum class Executor {
   Path,  ///< who runs the statement
   Warps,  ///< each warp of the block a part of the box, its lanes together: instructions on matrices
-  Tma  ///< a copy unit beside the threads, which program order orders with none
+  Async  ///< TMA or tensor cores, units beside the threads, which program order orders with none
 };
 
 /// A box that a statement reads or writes, `begin`s and `extent`s over the variables of the path and the function's

@@ -15,6 +15,8 @@ std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const st
 
 /// The place of an element in its buffer, counted in elements: by declared strides, or row-major.
 Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices);
+/// The same in shared memory with a layout: by the layout, before its swizzle.
+Expr layout_address(const Buffer& buffer, const std::vector<Expr>& indices);
 
 /// Is `index` a multiple of `unit` in lane 0, where `lane` counts from 0, whatever the values of the other variables?
 bool starts_aligned(const Expr& index, const Var* lane, int64_t unit);

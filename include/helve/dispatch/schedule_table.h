@@ -34,7 +34,8 @@ struct TileSchedule {
   Stmt (*lower)(const TileOp& op, const LoweringContext& context, std::string* declined);
   OpScope scope = OpScope::Block;
   int arch = 0;  ///< the oldest architecture of the target that has it
-  /// The layouts that the schedule demands of fragments without one, before layouts are inferred; null: none.
+  /// The layouts that the schedule demands of fragments and shared memory without one, before layouts are inferred;
+  /// null: none.
   std::vector<std::pair<BufferRef, Layout>> (*place)(const TileOp& op, const Kernel& kernel) = nullptr;
 };
 

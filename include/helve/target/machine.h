@@ -32,6 +32,7 @@ struct Machine {
   int64_t thread_registers = 0;    ///< maximum of one thread
   int64_t shared_bytes = 0;        ///< of a processor
   int64_t block_shared_bytes = 0;  ///< maximum of one block
+  bool group_products = false;     ///< by the tensor cores of four warps, from shared memory: wgmma
   int64_t cluster_blocks = 1;      ///< maximum of a cluster: blocks that access each other's shared memory
   int64_t vector_bytes = 32;       ///< widest load of a thread, or vector register of a CPU
 

@@ -425,3 +425,12 @@ def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:
 def wait_bulk(pending: _b.int = 0, sources: _b.bool = False) -> None:
     """Waits until at most the `pending` most recent groups of T.commit_bulk are unfinished, with sources=True
     until the others have read their sources: `cp.async.bulk.wait_group`."""
+
+def wgmma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], descriptor_A: _Sequence[_Extent], descriptor_B: _Sequence[_Extent], layout_C: _Any, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False) -> None:
+    """C += A @ B by the tensor cores of warpgroups: `wgmma.mma_async.m64nNk16`, complete when the operation is. A
+    (M, K) and B (K, N) are tiles of shared memory, of float16 or bfloat16, C is a fragment (M, N) of float32;
+    transpose_A takes A as (K, M), transpose_B takes B as (N, K); clear starts from zero. `shape` is [M, N, K].
+    The descriptors are [leading offset, stride offset, swizzle] in bytes, as the layouts of A and B determine
+    them; `layout_C` is an Axe layout on tx and reg, that of the instruction's sums. In thread form the first
+    dimension of C is the thread; before, C has that layout. What threads wrote to A and B needs a T.fence_async
+    and a barrier before it. The machine determines the order of a sum's terms."""

@@ -193,11 +193,11 @@ void AccessTable::rename(BlockAccess& access) {
 }
 
 std::vector<uint64_t> AccessTable::key_of(const BlockAccess& access) {
-  std::vector<uint64_t> key = {reinterpret_cast<uintptr_t>(access.buffer.get()),
-                               reinterpret_cast<uintptr_t>(access.loop),
-                               static_cast<uint64_t>(access.write) | static_cast<uint64_t>(access.exact) << 1 |
-                                   static_cast<uint64_t>(access.by_tma) << 2 | static_cast<uint64_t>(access.mode) << 3,
-                               reinterpret_cast<uintptr_t>(access.thread.get()), access.inner.size()};
+  std::vector<uint64_t> key = {
+      reinterpret_cast<uintptr_t>(access.buffer.get()), reinterpret_cast<uintptr_t>(access.loop),
+      static_cast<uint64_t>(access.write) | static_cast<uint64_t>(access.exact) << 1 |
+          static_cast<uint64_t>(access.in_async_proxy) << 2 | static_cast<uint64_t>(access.mode) << 3,
+      reinterpret_cast<uintptr_t>(access.thread.get()), access.inner.size()};
   for (const VarRange& range : access.inner) {
     for (const Expr& e : {Expr(range.var), range.begin, range.extent}) key.push_back(expressions_->number(e));
   }

@@ -48,8 +48,8 @@ struct BlockAccess {
   StoreMode mode = StoreMode::Write;  ///< of a write
   const BlockLoop* loop = nullptr;    ///< the innermost around
   std::vector<VarRange> inner;        ///< loops of the thread, the threads, and names with unknown values
-  VarRef thread;  ///< one of `inner`; null: by all threads, or by TMA
-  bool by_tma = false;  ///< program order orders it with no thread
+  VarRef thread;  ///< one of `inner`; null: by all threads, or by none
+  bool in_async_proxy = false;  ///< program order orders it with no thread
   std::vector<Expr> indices;  ///< null if they depend on data
   std::vector<Expr> conditions;
   bool exact = true;  ///< conditions and ranges are complete, and no value is unknown

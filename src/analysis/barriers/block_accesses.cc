@@ -59,7 +59,7 @@ BlockAccess BlockAccesses::access(const Access& of, const BlockLoop* loop) const
   out.write = of.write;
   out.mode = of.mode;
   out.loop = loop;
-  out.by_tma = of.executor == Executor::Tma;
+  out.in_async_proxy = of.executor == Executor::Async;
   for (size_t i = 1; i < of.path.size(); ++i) {  // the first is the kernel
     const Step& step = *of.path[i];
     if (step.condition) {

@@ -127,8 +127,8 @@ ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separ
     : function_(f), table_(table), separator_(separator), engine_(kOperations) {}
 
 bool ConflictQueries::may_conflict(const BlockAccess& a, const BlockAccess& b) const {
-  if (separator_ == Separator::Fence) return a.write && !a.by_tma && b.by_tma;
-  if (separator_ == Separator::Arrival) return a.write && a.by_tma && is_global(*a.buffer);
+  if (separator_ == Separator::Fence) return a.write && !a.in_async_proxy && b.in_async_proxy;
+  if (separator_ == Separator::Arrival) return a.write && a.in_async_proxy && is_global(*a.buffer);
   if (a.write && b.write) return a.mode != b.mode || !is_atomic(a.mode);
   return a.write || b.write;
 }

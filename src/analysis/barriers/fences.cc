@@ -17,9 +17,9 @@ namespace {
 bool cores_may_meet(const Part& kernel, const AccessTable& table) {
   for (const AccessId a : kernel.all) {
     const BlockAccess& written = table.access(a);
-    if (!written.write || written.by_tma || !is_global(*written.buffer)) continue;
+    if (!written.write || written.in_async_proxy || !is_global(*written.buffer)) continue;
     for (const AccessId b : kernel.all) {
-      if (table.access(b).by_tma && table.memory(a) == table.memory(b)) return true;
+      if (table.access(b).in_async_proxy && table.memory(a) == table.memory(b)) return true;
     }
   }
   return false;

@@ -10,6 +10,7 @@
 #include "helve/analysis/kernel_interface.h"
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/cuda/cuda_module.h"
+#include "helve/ir/tensor/group_product.h"
 #include "prelude.h"
 #include "shared_address.h"
 
@@ -125,6 +126,9 @@ class KernelEmitter final : public c::CEmitter {
 
   // matrix_move.cc
   void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;
+
+  // group_product.cc
+  std::string descriptor(const Region& factor, const MatrixDescriptor& d, const std::vector<Expr>& first);
 
   // vector_loop.cc
   void vector_loop(const For& s) override;

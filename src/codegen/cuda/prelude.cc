@@ -31,12 +31,15 @@ void Prelude::need(const PreludePart& part) {
   if (!part.uses.empty()) need(std::string(part.uses));
 }
 
+void Prelude::need(const std::string& name, const std::string& text) { made_.emplace(name, text); }
+
 std::string Prelude::text() const {
   std::string out;
   for (const PreludePart& part : kParts) {
     if (parts_.contains(std::string(part.name))) out += part.text.substr(1);
   }
   for (const auto& [name, part] : others_) out += part->text.substr(1);
+  for (const auto& [name, part] : made_) out += part.substr(1);
   return out;
 }
 

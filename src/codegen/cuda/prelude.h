@@ -21,12 +21,15 @@ class Prelude {
   void need(const std::string& part);
   /// Adds a part that stands with the only code that calls it; it must outlive the prelude.
   void need(const PreludePart& part);
-  /// The parts in the order of the table, then the others by name.
+  /// Adds a part that is made for its caller; equal names have equal texts.
+  void need(const std::string& name, const std::string& text);
+  /// The parts in the order of the table, then the others by name, then those that were made.
   std::string text() const;
 
  private:
   std::set<std::string> parts_;
   std::map<std::string_view, const PreludePart*> others_;
+  std::map<std::string, std::string> made_;
 };
 
 }  // namespace helve::cuda

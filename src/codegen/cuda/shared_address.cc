@@ -2,10 +2,9 @@
 // A layout's digits are quotients and remainders of the subscripts; facts simplify most of them.
 #include "shared_address.h"
 
+#include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_emitter.h"
-#include "helve/ir/tensor/buffer_layout.h"
-#include "helve/layout/address_terms.h"
 
 namespace helve::cuda {
 
@@ -20,13 +19,7 @@ Expr Address::swizzled(const Expr& address) const {
 
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {
   if (!buffer.layout) return {c::element_offset(buffer, indices), {}};
-  Expr sum = int_imm(0);
-  for (const AddressTerm& term : address_terms(*buffer.layout, layout_domain(buffer))) {
-    const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
-    const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
-    sum = sum + digit * int_imm(term.stride);
-  }
-  return {simplify(sum, facts), buffer.layout->swizzle()};
+  return {simplify(layout_address(buffer, indices), facts), buffer.layout->swizzle()};
 }
 
 }  // namespace helve::cuda

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "element_nest.h"
+#include "factors.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/buffer_layout.h"
@@ -28,29 +29,13 @@ std::vector<WarpGrid> even_grids(const ProductShape& shape, int64_t warps) {
   return out;
 }
 
-/// The product of a T.gemm whose factors are in shared memory and whose sums are a fragment; nothing, with the reason,
-/// if T.mma cannot compute it.
+/// The product of a T.gemm that T.mma can compute; nothing, with the reason, for others.
 std::optional<ProductShape> product_of(const TileOp& gemm, std::string* reason) {
-  const auto fails = [&](std::string why) -> std::optional<ProductShape> {
-    *reason = std::move(why);
-    return std::nullopt;
-  };
-  const Region &a = gemm.region(0), &b = gemm.region(1), &c = gemm.region(2);
-  const DType factor = a.buffer->dtype;
-  if (!factor.is_float() || factor.bits != 16 || b.buffer->dtype != factor) {
-    return fails("the factors are not both of float16 or of bfloat16");
-  }
-  if (c.buffer->dtype != kFloat32) return fails("the sums are not of float32");
-  if (a.buffer->scope != MemoryScope::Shared || b.buffer->scope != MemoryScope::Shared) {
-    return fails("the factors are not in shared memory");
-  }
-  if (c.buffer->scope != MemoryScope::Fragment || !c.whole()) return fails("the sums are not a whole fragment");
-  const std::optional<std::vector<int64_t>> left = constant_shape(a.shape()), sums = constant_shape(c.shape());
-  if (!left || !sums) return fails("the shapes are not constant");
-  const ProductShape shape{(*sums)[0], (*sums)[1], (*left)[gemm.transposes(0) ? 0 : 1], gemm.transposes(0),
-                           gemm.transposes(1)};
-  if (const std::optional<std::string> why = uneven(shape)) return fails(*why);
-  return shape;
+  const std::optional<ProductShape> shape = product_in_shared_memory(gemm, reason);
+  const std::optional<std::string> why = shape ? uneven(*shape) : std::nullopt;
+  if (!why) return shape;
+  *reason = *why;
+  return std::nullopt;
 }
 
 /// The division of C among `warps` that reads the fewest elements of the factors; nothing if none is even.

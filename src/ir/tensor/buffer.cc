@@ -81,10 +81,15 @@ std::vector<Expr> Region::shape() const {
   return out;
 }
 
+bool Region::covers(size_t d) const {
+  const Range& range = ranges[d];
+  const int64_t* begin = int_value(range.begin);
+  return !range.point && begin && *begin == 0 && structural_equal(range.extent, buffer->shape[d]);
+}
+
 bool Region::whole() const {
   for (size_t d = 0; d < ranges.size(); ++d) {
-    const int64_t* begin = int_value(ranges[d].begin);
-    if (ranges[d].point || !begin || *begin != 0 || !structural_equal(ranges[d].extent, buffer->shape[d])) return false;
+    if (!covers(d)) return false;
   }
   return true;
 }

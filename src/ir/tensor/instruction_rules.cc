@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/matrix_product.h"
 #include "helve/layout/notation.h"
@@ -93,20 +94,49 @@ void check_matrix_move(const TileOp& op) {
   check_fragment(op, operands, *shape);
 }
 
+/// An operand of three constants.
+void require_three(const TileOp& op, std::string_view name, const std::string& remedy) {
+  const size_t at = op.row().index_of(name);
+  const std::optional<std::vector<int64_t>> given = constant_shape(op.exprs(at));
+  if (given && given->size() == 3) return;
+  refuse_argument(operation_text(op), std::string(name), shape_text(op.exprs(at)), "it is not three constants", remedy,
+                  op.place(at));
+}
+
+/// 16-bit factors and float32 sums.
+void check_product_types(const TileOp& op) {
+  const DType factor = op.region(0).buffer->dtype;
+  if (!factor.is_float() || factor.bits != 16) wrong_type(op, 0, "A of " + operation_text(op), "float16 or bfloat16");
+  if (op.region(1).buffer->dtype != factor)
+    wrong_type(op, 1, "B of " + operation_text(op), to_string(factor) + ", as A");
+  if (op.region(2).buffer->dtype != kFloat32) wrong_type(op, 2, "C of " + operation_text(op), "float32");
+}
+
+/// Operand `i` is a whole fragment of `shape` with this layout or, divided, of its threads and registers.
+void check_product_fragment(const TileOp& op, size_t i, const Layout& layout, bool divided,
+                            const std::vector<int64_t>& shape) {
+  const Region& region = op.region(i);
+  if (region.buffer->scope != MemoryScope::Fragment) {
+    refuse_buffer(op, i, "it is no fragment", "allocate it with T.alloc_fragment");
+  }
+  const std::vector<int64_t> places = {layout.span(axes::tx()), layout.span(axes::reg())};
+  const std::vector<int64_t>& expected = divided ? places : shape;
+  if (!region.whole() || constant_shape(region.buffer->shape) != expected) {
+    refuse_buffer(op, i, fmt::format("it is not a whole fragment of shape {}", shape_text(expected)),
+                  "name the whole fragment");
+  }
+  if (!divided && (!region.buffer->layout || !thread_layout_of(*region.buffer).equivalent(layout))) {
+    refuse_buffer(op, i, "its layout is not the one that the operation names", "allocate it with this layout");
+  }
+}
+
 /// Whole fragments, 16-bit factors and float32 sums, in the layouts of the instruction.
 void check_matrix_product(const TileOp& op) {
-  const size_t at_shape = op.row().index_of("shape"), at_layouts = op.row().index_of("layout_A");
-  const std::optional<std::vector<int64_t>> extents = constant_shape(op.exprs(at_shape));
-  if (!extents || extents->size() != 3) {
-    refuse_argument(operation_text(op), "shape", shape_text(op.exprs(at_shape)), "it is not three constants",
-                    "give [M, N, K]", op.place(at_shape));
-  }
+  const size_t at_layouts = op.row().index_of("layout_A");
+  require_three(op, "shape", "give [M, N, K]");
+  check_product_types(op);
   const ProductOperands operands = product_operands(op);
   const ProductShape& shape = operands.shape;
-  const DType factor = operands.a.buffer->dtype;
-  if (!factor.is_float() || factor.bits != 16) wrong_type(op, 0, "A of " + operation_text(op), "float16 or bfloat16");
-  if (operands.b.buffer->dtype != factor) wrong_type(op, 1, "B of " + operation_text(op), to_string(factor) + ", as A");
-  if (operands.c.buffer->dtype != kFloat32) wrong_type(op, 2, "C of " + operation_text(op), "float32");
   std::string reason;
   if (!matrix_product(shape, operands.layouts, &reason)) {
     refuse_argument(operation_text(op), "layout_C", fmt::format("\"{}\"", to_string(operands.layouts.c)), reason,
@@ -117,21 +147,60 @@ void check_matrix_product(const TileOp& op) {
       shape.transpose_b ? std::vector{shape.n, shape.k} : std::vector{shape.k, shape.n},
       {shape.m, shape.n}};
   for (size_t i = 0; i < 3; ++i) {
-    const Region& region = op.region(i);
-    if (region.buffer->scope != MemoryScope::Fragment) {
-      refuse_buffer(op, i, "it is no fragment", "allocate it with T.alloc_fragment");
-    }
-    const Layout& layout = op.layout(at_layouts + i);
-    const std::vector<int64_t> places = {layout.span(axes::tx()), layout.span(axes::reg())};
-    const std::vector<int64_t>& expected = operands.divided() ? places : wanted[i];
-    if (!region.whole() || constant_shape(region.buffer->shape) != expected) {
-      refuse_buffer(op, i, fmt::format("it is not a whole fragment of shape {}", shape_text(expected)),
-                    "name the whole fragment");
-    }
-    if (!operands.divided() && (!region.buffer->layout || !thread_layout_of(*region.buffer).equivalent(layout))) {
-      refuse_buffer(op, i, "its layout is not the one that the operation names", "allocate it with this layout");
-    }
+    check_product_fragment(op, i, op.layout(at_layouts + i), operands.divided(), wanted[i]);
   }
+}
+
+/// A factor of T.wgmma: a whole tile of shared memory with the descriptor that the operation names.
+void check_group_factor(const TileOp& op, size_t i, const FactorTile& tile, const MatrixDescriptor& given) {
+  const Region& region = op.region(i);
+  if (region.buffer->scope != MemoryScope::Shared) refuse_buffer(op, i, kNoShared, kAllocateShared);
+  if (constant_shape(region.shape()) != std::vector<int64_t>{tile.rows, tile.columns}) {
+    refuse_buffer(
+        op, i, fmt::format("it is not a tile of shape {}", shape_text(std::vector<int64_t>{tile.rows, tile.columns})),
+        "name a tile of the product's shape");
+  }
+  std::string reason;
+  const std::optional<Layout> layout = tile_layout(region, &reason);
+  if (!layout) refuse_buffer(op, i, reason, "name whole tiles");
+  const std::optional<MatrixDescriptor> found = matrix_descriptor(*layout, tile, &reason);
+  if (!found) {
+    refuse_buffer(op, i, reason,
+                  fmt::format("allocate it with layout=\"{}\"", to_string(factor_layout(tile.rows, tile.columns))));
+  }
+  if (*found == given) return;
+  const size_t at = op.row().index_of(i == 0 ? "descriptor_A" : "descriptor_B");
+  refuse_argument(operation_text(op), std::string(op.row().params[at].name), shape_text(op.exprs(at)),
+                  "it does not describe the layout of its tile",
+                  fmt::format("give [{}, {}, {}]", found->leading, found->stride, found->swizzle), op.place(at));
+}
+
+/// Tiles of shared memory and a whole fragment of sums.
+void check_group_product(const TileOp& op) {
+  require_three(op, "shape", "give [M, N, K]");
+  for (const char* name : {"descriptor_A", "descriptor_B"}) {
+    require_three(op, name, "give [leading offset, stride offset, swizzle] in bytes");
+  }
+  check_product_types(op);
+  const GroupOperands operands = group_operands(op);
+  const ProductShape& shape = operands.shape;
+  const size_t at_layout = op.row().index_of("layout_C");
+  const auto refuse_sums = [&](const std::string& reason, const std::string& remedy) {
+    refuse_argument(operation_text(op), "layout_C", fmt::format("\"{}\"", to_string(operands.sums)), reason, remedy,
+                    op.place(at_layout));
+  };
+  if (const std::optional<std::string> why = uneven_for_groups(shape)) {
+    refuse_sums(*why, "multiply tiles of such multiples");
+  }
+  check_group_factor(op, 0, tile_of_a(shape), operands.descriptor_a);
+  check_group_factor(op, 1, tile_of_b(shape), operands.descriptor_b);
+  const int64_t unit = column_unit(operands.descriptor_b, tile_of_b(shape));
+  if (!group_product(shape, operands.sums, unit)) {
+    const std::optional<GroupProduct> one = divided_product(shape, 1, unit);
+    refuse_sums("it does not place C where wgmma leaves its sums",
+                fmt::format("give that of the sums, for one warpgroup \"{}\"", to_string(group_sums(*one))));
+  }
+  check_product_fragment(op, 2, operands.sums, operands.divided(), {shape.m, shape.n});
 }
 
 }  // namespace
@@ -172,6 +241,7 @@ void verify_instruction(const TileOp& op) {
     case TileOpcode::LoadMatrix:
     case TileOpcode::StoreMatrix: return check_matrix_move(op);
     case TileOpcode::Mma: return check_matrix_product(op);
+    case TileOpcode::Wgmma: return check_group_product(op);
     default: HELVE_FAIL("an instruction without a rule");
   }
 }

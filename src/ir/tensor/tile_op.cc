@@ -119,6 +119,10 @@ bool TileOp::begins_copy() const {
 
 bool TileOp::is_by_tma() const { return op == TileOpcode::CpAsyncBulk || op == TileOpcode::CpAsyncBulkTensor; }
 
+bool TileOp::in_async_proxy(size_t i) const {
+  return is_region(i) && (is_by_tma() || (op == TileOpcode::Wgmma && region(i).buffer->scope == MemoryScope::Shared));
+}
+
 bool TileOp::may_pass_end(size_t i) const {
   const bool copies = row().rule == TileRule::Copy || row().rule == TileRule::CopyInstruction;
   return copies && op != TileOpcode::CpAsyncBulk && is_global(*region(i).buffer);

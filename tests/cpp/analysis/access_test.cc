@@ -82,7 +82,7 @@ TEST(AccessModel, ExecutorsAndQueuesOfCopies) {
   const AccessModel model = access_model(body);
   ASSERT_EQ(model.accesses.size(), 5u);
   for (size_t n : {0, 1}) {
-    EXPECT_EQ(model.accesses[n].executor, Executor::Tma);
+    EXPECT_EQ(model.accesses[n].executor, Executor::Async);
     ASSERT_TRUE(model.accesses[n].queue.has_value());
   }
   for (size_t n : {2, 3, 4}) {

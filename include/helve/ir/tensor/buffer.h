@@ -67,6 +67,8 @@ struct Region {
 
   /// Extents of the dimensions that are not points.
   std::vector<Expr> shape() const;
+  /// Does it take all indices of dimension `d`?
+  bool covers(size_t d) const;
   bool whole() const;
 };
 

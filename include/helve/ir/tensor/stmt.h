@@ -295,6 +295,11 @@ struct TileOp final : StmtNode {
   bool begins_copy() const;
   /// Is it a copy that TMA makes, which program order orders with no thread?
   bool is_by_tma() const;
+  /// Is operand `i` a region that a unit beside the threads accesses, TMA or tensor cores, in the asynchronous proxy:
+  /// it sees what threads wrote only after a fence?
+  bool in_async_proxy(size_t i) const;
+  /// Is any operand?
+  bool in_async_proxy() const { return is_by_tma() || op == TileOpcode::Wgmma; }
   /// May the region of operand `i` reach past the end of its buffer?
   bool may_pass_end(size_t i) const;
 };

@@ -1,0 +1,248 @@
+struct helve_bfloat16 { unsigned short bits; };
+__device__ __forceinline__ float helve_to_float(helve_bfloat16 x) {
+    return __uint_as_float((unsigned int)x.bits << 16);
+}
+__device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
+    helve_bfloat16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+    return r;
+}
+// N bytes that are moved at once.
+template <int N> struct helve_word;
+template <> struct helve_word<2> { typedef unsigned short type; };
+template <> struct helve_word<4> { typedef unsigned int type; };
+template <> struct helve_word<8> { typedef uint2 type; };
+template <> struct helve_word<16> { typedef uint4 type; };
+// Stores N elements to memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+#pragma unroll
+        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
+        *(word*)(to + i) = u.whole;
+    }
+}
+// Stores floats, rounded in pairs, to memory that is aligned to W bytes.
+template <int W, int N>
+__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
+    helve_bfloat16 rounded[N];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned int pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+        rounded[i].bits = (unsigned short)pair;
+        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    }
+    helve_store<W>(to, rounded);
+}
+// Initializes mbarriers at which one thread and a number of bytes arrive.
+__device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < count; ++i) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals + i);
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(at) : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+    }
+}
+// Waits until the mbarrier's phase of this parity is complete.
+__device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsigned parity) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals);
+    unsigned done;
+    do {
+        asm volatile("{\n\t.reg .pred p;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done) : "r"(at), "r"(parity) : "memory");
+    } while (!done);
+}
+// TMA copies to shared memory. Thread 0 issues them; those between two commits are a group. Group g uses mbarrier g % S
+// in its phase g / S, which completes when the thread has committed and all bytes have arrived. S is a power of two; a
+// phase completes before the next group uses the mbarrier.
+template <int S>
+__device__ __forceinline__ void helve_end_group(unsigned long long* arrivals, unsigned& ended) {
+    if (threadIdx.x == 0) helve_arrived(arrivals + ended % S, ended / S & 1);
+    ++ended;
+}
+template <int S>
+__device__ __forceinline__ void helve_commit_bulk(unsigned long long* arrivals, unsigned& begun, unsigned& ended) {
+    if (threadIdx.x == 0) {
+        const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals + begun % S);
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory");
+    }
+    if (++begun - ended == S) helve_end_group<S>(arrivals, ended);
+}
+// Waits until all groups but the `pending` youngest are complete; a barrier makes that visible to the other threads.
+template <int S>
+__device__ __forceinline__ void helve_wait_bulk(unsigned long long* arrivals, unsigned begun, unsigned& ended,
+                                                unsigned pending) {
+    while (begun - ended > pending) helve_end_group<S>(arrivals, ended);
+}
+// CUtensorMap: a tensor's address, extents and strides, and the extents of a box.
+struct __align__(64) helve_tensor_map { unsigned char bytes[128]; };
+// Issues a copy of the box at `at` to shared memory, row-major; elements outside of the tensor become zero.
+template <int R>
+__device__ __forceinline__ void helve_load_box(void* to, const helve_tensor_map& from, const int (&at)[R],
+                                               unsigned bytes, unsigned long long* arrivals) {
+    const unsigned box = (unsigned)__cvta_generic_to_shared(to), barrier = (unsigned)__cvta_generic_to_shared(arrivals);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
+    if constexpr (R == 1) {
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[0]) : "memory");
+    } else if constexpr (R == 2) {
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 3) {
+        asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 4) {
+        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5, %6}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0])
+                     : "memory");
+    } else {
+        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];"
+                     : : "r"(box), "l"(&from), "r"(barrier), "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0])
+                     : "memory");
+    }
+}
+// The descriptor of a matrix in shared memory that begins at `tile`: the distance of its slabs, of its groups of eight
+// rows, and the bytes of a row in which units of 16 are permuted.
+template <int LEADING, int STRIDE, int SWIZZLE>
+__device__ __forceinline__ unsigned long long helve_descriptor(const void* tile) {
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(tile);
+    constexpr unsigned long long mode = SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : SWIZZLE == 32 ? 3 : 0;
+    return (unsigned long long)((at & 0x3ffff) >> 4) | (unsigned long long)(LEADING >> 4) << 16 |
+           (unsigned long long)(STRIDE >> 4) << 32 | mode << 62;
+}
+// The number of the thread's warpgroup.
+__device__ __forceinline__ int helve_warpgroup() { return __shfl_sync(0xffffffffu, (int)(threadIdx.x / 128), 0); }
+// Sums that the compiler must not touch between the two.
+template <int COUNT>
+__device__ __forceinline__ void helve_hold_sums(float* c) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(c[i]) : : "memory");
+}
+template <int COUNT>
+__device__ __forceinline__ void helve_begin_products(float* c) {
+    helve_hold_sums<COUNT>(c);
+    asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+}
+template <int COUNT>
+__device__ __forceinline__ void helve_end_products(float* c) {
+    asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(0) : "memory");
+    helve_hold_sums<COUNT>(c);
+}
+// C (64, N) += A (64, 16) @ B (16, N) by a warpgroup, N / 2 sums of each thread; `adds` 0: C = A @ B. BRAIN: bfloat16.
+// A_LINES, B_LINES: rows in memory are along M and N, not along K.
+template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
+__device__ void helve_group_product(float* c, unsigned long long a, unsigned long long b, int adds);
+template <>
+__device__ __forceinline__ void helve_group_product<128, true, false, false>(float* c, unsigned long long a, unsigned long long b, int adds) {
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1, 0, 0; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]), "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]), "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]), "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]), "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+        : "l"(a), "l"(b), "r"(adds));
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+main_0(
+    const helve_bfloat16* __restrict__ A,
+    const helve_bfloat16* __restrict__ B,
+    helve_bfloat16* C,
+    const __grid_constant__ helve_tensor_map A_boxes,
+    const __grid_constant__ helve_tensor_map B_boxes) {
+    extern __shared__ __align__(1024) unsigned char helve_shared[];
+    const int tx = threadIdx.x;
+    const int j = blockIdx.x % 3;
+    const int i = blockIdx.x / 3;
+    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 131072);
+    unsigned begun = 0, ended = 0;
+    helve_open(arrivals, 16);
+    helve_bfloat16* const a = (helve_bfloat16*)(helve_shared + 0);
+    helve_bfloat16* const b = (helve_bfloat16*)(helve_shared + 65536);
+    float c[128];
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int r_1 = 0; r_1 < 2; ++r_1) {
+            #pragma unroll
+            for (int r_2 = 0; r_2 < 16; ++r_2) {
+                #pragma unroll
+                for (int v = 0; v < 2; ++v) {
+                    c[r * 64 + r_2 * 4 + r_1 * 2 + v] = 0.0f;
+                }
+            }
+        }
+    }
+    for (int ahead = 0; ahead < 3; ++ahead) {
+        if (tx == 0) {
+            helve_load_box(a + ahead * 8192, A_boxes, {i * 128, ahead * 64}, 16384, arrivals + begun % 16);
+        }
+        helve_commit_bulk<16>(arrivals, begun, ended);
+        if (tx == 0) {
+            helve_load_box(b + ahead * 8192, B_boxes, {j * 128, ahead * 64}, 16384, arrivals + begun % 16);
+        }
+        helve_commit_bulk<16>(arrivals, begun, ended);
+    }
+    for (int k = 0; k < 4; ++k) {
+        if (k < 2) {
+            helve_wait_bulk<16>(arrivals, begun, ended, 4);
+        } else {
+            helve_wait_bulk<16>(arrivals, begun, ended, 0);
+        }
+        __syncthreads();
+        if (k < 1) {
+            if (tx == 0) {
+                helve_load_box(a + 24576, A_boxes, {i * 128, 192}, 16384, arrivals + begun % 16);
+            }
+            helve_commit_bulk<16>(arrivals, begun, ended);
+            if (tx == 0) {
+                helve_load_box(b + 24576, B_boxes, {j * 128, 192}, 16384, arrivals + begun % 16);
+            }
+            helve_commit_bulk<16>(arrivals, begun, ended);
+        }
+        {
+            const unsigned long long left = helve_descriptor<16, 1024, 128>(a + k * 8192);
+            const unsigned long long right = helve_descriptor<16, 1024, 128>(b + k * 8192);
+            helve_begin_products<128>(c);
+            helve_group_product<128, true, false, false>(c, left, right, 1);
+            helve_group_product<128, true, false, false>(c + 64, left + 512, right, 1);
+            helve_group_product<128, true, false, false>(c, left + 2, right + 2, 1);
+            helve_group_product<128, true, false, false>(c + 64, left + 514, right + 2, 1);
+            helve_group_product<128, true, false, false>(c, left + 4, right + 4, 1);
+            helve_group_product<128, true, false, false>(c + 64, left + 516, right + 4, 1);
+            helve_group_product<128, true, false, false>(c, left + 6, right + 6, 1);
+            helve_group_product<128, true, false, false>(c + 64, left + 518, right + 6, 1);
+            helve_end_products<128>(c);
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        #pragma unroll
+        for (int r_1 = 0; r_1 < 2; ++r_1) {
+            #pragma unroll
+            for (int r_2 = 0; r_2 < 16; ++r_2) {
+                {
+                    float C_v[2];
+                    #pragma unroll
+                    for (int v = 0; v < 2; ++v) {
+                        C_v[v] = c[r * 64 + r_2 * 4 + r_1 * 2 + v];
+                    }
+                    helve_store_rounded<4>(C + (i * 49152 + r * 24576 + tx / 32 * 6144 + r_1 * 3072 + tx / 4 % 8 * 384 + j * 128 + r_2 * 8 + tx % 4 * 2), C_v);
+                }
+            }
+        }
+    }
+}
