@@ -19,7 +19,8 @@ from schedule_nests import Nest, some_step
 PARTS, SEEDS = (16, 100) if os.environ.get("HELVE_TEST_LONG") else (3, 16)
 TRIES = 40  # steps of a seed, taken or not
 TAKEN = 5  # that a program has at a time
-FAULTS = ("HV0210", "HV0704", "HV0705")  # an element that is not there, or holds nothing yet, or a race
+# An element that is not there, or holds nothing yet, or a race: of iterations, blocks or cores, or on private memory.
+FAULTS = ("HV0210", "HV0704", "HV0705", "HV0706", "HV0707", "HV0312")
 HIDDEN = 0.2  # of the refutations
 
 
