@@ -160,3 +160,22 @@ def test_what_it_does_not_apply_to():
     refused("HV1006", lambda: s.precompute(s.loop("j"), "m * 2", "j"))
     refused("HV1005", lambda: s.precompute(s.text("A[i, j] = *"), 3, "j"))
     assert len(s) == 0
+
+
+NOT_YET = 'X = T.alloc_shared((10,), "int32")\nfor i in T.serial(10):\n    X[i] = B[i, 0]\n    A[i, 0] = X[i] * 2 + 1'
+
+
+@pytest.mark.parametrize("value", ["X[i]", "X[i] * 2"])
+def test_memory_that_is_written_later_is_not_read(value):
+    """On the way back it holds nothing, which must not pass for what the program reads."""
+    s = schedule(NOT_YET)
+    assert refused("HV1007", lambda: s.precompute(s.store("A"), value, "i")).message == (
+        "'precompute' would change results: 'X[w0]' at w0 = 0 reads what 'X[i]' at i = 0 writes, and would read "
+        "nothing that was written")
+
+
+def test_memory_that_is_written_before_is_read():
+    s = schedule(NOT_YET)
+    s.fission(s.store("A"))
+    s.precompute(s.store("A"), "X[i_1] * 2", "i_1")
+    check(s)

@@ -172,13 +172,39 @@ class ValueCheck {
         read.now ? after_.seen(statement, *read.now) : wanted_source(rewrite_, *read.inlined, sources_);
     const Answer answer = wanted.is_subset_of(is);
     Legality out = verdict_of(answer);
-    if (out.verdict != Verdict::Refuted) return out;
-    out.fault = RewriteFault::Value;
-    out.first = instance_at(rewrite_, copy, answer.witness);
-    out.first->access = *read.was;
-    out.given.assign(answer.witness.begin(), answer.witness.end() - static_cast<int64_t>(copy.now->vars.size()));
-    describe(out, answer, is);
+    if (out.verdict == Verdict::Refuted) {
+      wrong_at(out, read, answer.witness);
+      describe(out, answer, is);
+    }
+    if (rewrite_.form == RegionForm::WithoutStores) worsen(out, nothing_is_defined(read, statement, wanted, is));
     return out;
+  }
+
+  /// A read of memory that holds nothing may become any other; on the way back, from the new region to the old one, it
+  /// may not: the old region does not read nothing there.
+  Legality nothing_is_defined(const Read& read, size_t statement, const IntegerRelation& wanted,
+                              const IntegerRelation& is) {
+    const Copy& copy = *read.copy;
+    IntegerSet here =
+        domain_of(with_range_in(instances_of(rewrite_, copy), before_.instances_with(copy.was, *read.was)));
+    if (read.now) here = intersection_of(here, after_.instances_with(statement, *read.now));
+    const IntegerRelation defined = with_domain_in(is, here);
+    const Answer answer = domain_of(defined).is_subset_of(domain_of(wanted));
+    Legality out = verdict_of(answer);
+    if (out.verdict != Verdict::Refuted) return out;
+    wrong_at(out, read, answer.witness);
+    out.nothing = true;
+    if (const Answer source = at_point(defined, answer.witness); source.verdict == Verdict::Refuted) {
+      out.second = source_at(source.other);
+    }
+    return out;
+  }
+
+  void wrong_at(Legality& out, const Read& read, const Witness& at) const {
+    out.fault = RewriteFault::Value;
+    out.first = instance_at(rewrite_, *read.copy, at);
+    out.first->access = *read.was;
+    out.given.assign(at.begin(), at.end() - static_cast<int64_t>(read.copy->now->vars.size()));
   }
 
   /// Is every value of a store one that stands in the place of a load that is read? Then the old region evaluates
@@ -284,19 +310,24 @@ class ValueCheck {
   /// What should be seen at the witness, and one of what would be.
   void describe(Legality& out, const Answer& answer, const IntegerRelation& is) const {
     out.second = source_at(answer.other);
-    std::vector<Expr> here;
-    const std::vector<VarRef>& tuple = is.tuple();
-    const size_t params = answer.witness.size() - tuple.size();
-    for (size_t n = 0; n < tuple.size(); ++n) {
-      here.push_back(apply(Op::Eq, {Expr(tuple[n]), int_imm(answer.witness[params + n].second)}));
-    }
-    for (size_t n = 0; n < params; ++n) {
-      here.push_back(apply(Op::Eq, {Expr(answer.witness[n].first), int_imm(answer.witness[n].second)}));
-    }
-    const IntegerSet point(rewrite_.before.engine, tuple, conjunction(here));
-    const Answer instead = with_domain_in(is, point).is_empty();
+    const Answer instead = at_point(is, answer.witness);
     out.nothing = instead.verdict == Verdict::Proved;
     if (instead.verdict == Verdict::Refuted) out.instead = source_at(instead.other);
+  }
+
+  /// Is the relation empty at a witness of its domain? If not, the answer's other tuple is an image.
+  Answer at_point(const IntegerRelation& relation, const Witness& at) const {
+    std::vector<Expr> here;
+    const std::vector<VarRef>& tuple = relation.tuple();
+    const size_t params = at.size() - tuple.size();
+    for (size_t n = 0; n < tuple.size(); ++n) {
+      here.push_back(apply(Op::Eq, {Expr(tuple[n]), int_imm(at[params + n].second)}));
+    }
+    for (size_t n = 0; n < params; ++n) {
+      here.push_back(apply(Op::Eq, {Expr(at[n].first), int_imm(at[n].second)}));
+    }
+    const IntegerSet point(rewrite_.before.engine, tuple, conjunction(here));
+    return with_domain_in(relation, point).is_empty();
   }
 
   /// The instance of an old write; nothing for what stood there before the region.
