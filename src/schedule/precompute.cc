@@ -104,12 +104,12 @@ class ValueNest {
       body = enclosed(required_at(f_, outer), inner, body);
       inner = outer;
     }
-    const std::string scope = arguments_.text(3);
+    const std::string& scope = arguments_.text(3);
     std::vector<Expr> shape;
     for (size_t v = extents_.size(); v-- > 0;) shape.push_back(int_imm(extents_[v]));
     if (shape.empty()) shape.push_back(int_imm(1));
-    memory_ = make_buffer(fresh_var(f_, name_hint())->name, value_->dtype,
-                          scope == "shared" ? MemoryScope::Shared : MemoryScope::Local, shape, {}, {}, reader->span);
+    memory_ =
+        make_buffer(fresh_var(f_, name_hint())->name, value_->dtype, memory_named(scope), shape, {}, {}, reader->span);
     nest_ = rewrite(body, [&](const Stmt& s) -> Stmt {
       return s->kind == StmtKind::Store ? store(memory_, subscripts(), value_, s->span) : s;
     });

@@ -1,54 +1,19 @@
 """T.gemm by the tensor cores of each warp: what it computes at every stage, its layouts and its text."""
 
-import ml_dtypes
+from functools import partial
+
 import numpy as np
 import pytest
+import tile_products
 from cuda_on_host import HostKernels, aligned
 from nvrtc import assert_compiles, needs_nvrtc
+from tile_products import arguments
 
 import helve
 import helve.testing
 from helve import T, _core
 
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
-
-
-def product(m, n, k, threads, dtype="float16", transpose_a=False, transpose_b=False, clear=False, steps=1):
-    """`steps` tiles of K, added to C or to what the loop over them began with."""
-    rows = (k * steps, m) if transpose_a else (m, k * steps)
-    columns = (n, k * steps) if transpose_b else (k * steps, n)
-
-    @T.prim_func
-    def main(A: T.Tensor(rows, dtype), B: T.Tensor(columns, dtype), C: T.Tensor((m, n), "float32")):
-        with T.Kernel(1, threads=threads):
-            a = T.alloc_shared((k, m) if transpose_a else (m, k), dtype)
-            b = T.alloc_shared((n, k) if transpose_b else (k, n), dtype)
-            c = T.alloc_fragment((m, n), "float32")
-            T.copy(C, c)
-            for s in T.serial(steps):
-                if transpose_a:
-                    T.copy(A[s * k : s * k + k, :], a)
-                else:
-                    T.copy(A[:, s * k : s * k + k], a)
-                if transpose_b:
-                    T.copy(B[:, s * k : s * k + k], b)
-                else:
-                    T.copy(B[s * k : s * k + k, :], b)
-                T.gemm(a, b, c, transpose_A=transpose_a, transpose_B=transpose_b, clear=clear, dispatch="mma")
-            for i, j in T.Parallel(m, n):
-                C[i, j] = c[i, j] * 2.0
-
-    return main
-
-
-def arguments(m, n, k, dtype, transpose_a, transpose_b, steps):
-    """Small whole numbers, so that sums are exact in any order."""
-    rng = np.random.default_rng(3)
-    draw = lambda *shape: rng.integers(-4, 5, shape).astype("float32")  # noqa: E731
-    a, b, c = draw(m, k * steps), draw(k * steps, n), draw(m, n)
-    given = [(a.T if transpose_a else a).astype(TYPES[dtype]), (b.T if transpose_b else b).astype(TYPES[dtype]), c]
-    return [np.ascontiguousarray(each) for each in given], 2.0 * (c + a @ b)
-
+product = partial(tile_products.product, "mma")
 
 CASES = [
     (16, 8, 16, 32, "float16", False, False, 1),
