@@ -219,7 +219,8 @@ def device_step(s, rng):
 
 # What a step of any kind may be refused by: nothing found, arguments, form, what is refuted or unknown.
 REFUSALS = ("HV1001", "HV1005", "HV1006", "HV1007", "HV1008")
-# What a GPU may have no code for: work beside T.threads that is still to be divided, vectors of a scheduled loop.
+# What a GPU may have no code for: work and local memory beside T.threads that is still to be divided, vectors of a
+# scheduled loop.
 NOT_ON_DEVICE = ("HV0801", "HV1011")
 
 
@@ -232,8 +233,6 @@ def for_device(seed, taken=10, tries=150):
             step()
         except helve.Error as error:
             assert error.code in REFUSALS, f"{error}\n{s.script()}"
-        while "T.threads(" in s.script() and "T.alloc_local(" in s.script():
-            s.undo()  # in a kernel that is written for its threads, local memory around them has no place on a GPU
         if len(s) >= taken or len(s.script()) > 4000:
             break
     return s
