@@ -101,7 +101,7 @@ class _Tiling:
         if tile.row is not None:
             rows, self.row = self._blocks(tile.row, tile.rows, "rows")
         panels, self.lane = self._blocks(tile.lane, tile.lanes, "lanes")
-        # Rows stay inside of panels, which are copied for them; where panels are too few, each is for a part of the rows.
+        # Rows stay inside of panels, which are copied for them; if panels are too few, each is for a part of the rows.
         parts = self._parts(rows, math.prod(each.extent for each in batch + panels))
         self.outer = batch + panels + rows if parts is None else [parts[0], *batch, *panels, parts[1]]
 
