@@ -4,8 +4,8 @@
 //              if ii < 4: A[ii] = 0.0                                 A[ii] = 0.0
 // Where other variables decide, the end is an expression of them, and the guard goes:
 // Before:  for k in T.serial(8, scheduled=True):      After:  for k in T.serial(min(8, 13 - ko * 8), scheduled=True):
-//              for j in T.vectorized(4):             for j in T.vectorized(4):
-//                  if ko * 8 + k < 13: S                                 S
+//              for j in T.vectorized(4):                          for j in T.vectorized(4):
+//                  if ko * 8 + k < 13: S                              S
 // Guards that read memory stay: what they read is part of the program.
 #include <algorithm>
 #include <optional>
