@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+import builtins as _builtins
 import keyword as _keyword
 import math as _math
 import sys as _sys
@@ -39,9 +40,14 @@ def _o(name: str, default) -> Parameter:
     return Parameter(name, required=False, default=default)
 
 
-def _tensor(shape, dtype="float32", strides=None) -> TensorType:
-    """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in elements."""
-    return TensorType(shape, dtype, strides)
+def _tensor(shape, dtype="float32", strides=None, out=False) -> TensorType:
+    """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in elements.
+
+    A parameter with out=True is made and returned by calls, as if `out=` of helve.compile named it.
+    """
+    if not isinstance(out, _builtins.bool):
+        raise TypeError(f"out is True or False; given {_shown(out)}")
+    return TensorType(shape, dtype, strides, out)
 
 
 def _dyn(name: str) -> _core.Var:
@@ -64,10 +70,10 @@ def _dynamic(name: str, dtype: str = "index") -> _core.Var:
 
 def _ceildiv(a, b):
     """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
-    if isinstance(a, int) and isinstance(b, int):
+    if isinstance(a, _builtins.int) and isinstance(b, _builtins.int):
         return -(-a // b)
     for x in (a, b):
-        if not isinstance(x, (int, _core.Expr)):
+        if not isinstance(x, (_builtins.int, _core.Expr)):
             raise TypeError(f"the operands are extents; given {_shown(x)}")
     as_expr = [x if isinstance(x, _core.Expr) else _core.constant_of(x, "index") for x in (a, b)]
     return _core.ceil_div(*as_expr)
@@ -222,7 +228,7 @@ _CONSTRUCTS = [
     Construct("bitcast", (_p("x"), _p("dtype")), "The same as T.reinterpret."),
     Construct("Cast", (_p("dtype"), _p("x")), "The same as T.cast, with the type first."),
     Construct("clamp", (_p("x"), _p("lo"), _p("hi")), "min(max(x, lo), hi)."),
-    TensorConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None)), _tensor),
+    TensorConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None), _o("out", False)), _tensor),
     HostConstruct("dyn", (_p("name"),), _dyn),
     HostConstruct("dynamic", (_p("name"), _o("dtype", "index")), _dynamic),
     HostConstruct("symbolic", (_p("name"), _o("dtype", "index")), _dynamic),

@@ -156,8 +156,13 @@ class MacroMaker:
     spellings: ClassVar[dict[str, str]] = {}
     hints: ClassVar[dict[str, str]] = {}
 
-    def __call__(self, function: Callable) -> Macro:
+    def __call__(self, function: Callable | None = None, /, **unknown) -> Macro | MacroMaker:
         frame = sys._getframe(1)
+        for keyword in unknown:
+            raise error("UnknownKeyword", source.span_of_call(frame, keyword), function=self.text, keyword=keyword,
+                        parameters=self.parameter_text)
+        if function is None:  # written as '@T.macro()'
+            return self
         if not isinstance(function, FunctionType):
             raise error("BadArgument", source.span_of_frame(frame), function=self.text, value=shown(function),
                         parameter="function", reason="it is not a function", remedy="write '@T.macro' above a 'def'")
@@ -294,11 +299,15 @@ class Namespace:
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a tensor parameter, as `T.Tensor` declares it: extents, element type and, if not compact, strides."""
+    """The type of a tensor parameter, as `T.Tensor` declares it: extents, element type and, if not compact, strides.
+
+    `out`: do calls make and return it?
+    """
 
     shape: tuple
     dtype: str
     strides: tuple | None = None
+    out: bool = False
 
 
 class FrontEnd:

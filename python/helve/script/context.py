@@ -48,6 +48,7 @@ class Context:
         self.read: list[tuple[Helper, _core.Span]] = []
         self.warnings: list[_core.Diagnostic] = []
         self.stmts: list[list[_core.Stmt]] = [[]]
+        self.outputs: list[str] = []  # parameters that calls make and return
         self.dims: list[_core.Var] = []
         self.declares_dims = False  # is an annotation being read, whose variables become dims?
         self.params: list[_core.Buffer | _core.Var] = []

@@ -55,7 +55,7 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
         raise _no_source(function)
     parsed = guarded(context, lambda: parse_function(context, node, mesh, _mesh_node(node)))
     _warn(context.warnings, frame)
-    out = PrimFunc(parsed, inspect.getdoc(function))
+    out = PrimFunc(parsed, inspect.getdoc(function), tuple(context.outputs))
     out.__module__ = function.__module__
     return out
 
@@ -116,9 +116,9 @@ def parse(text: str, filename: str | None = None) -> PrimFunc:
                         function="helve.parse", value=f"a value of type '{type(value).__name__}'", parameter=name,
                         reason="it is not a string", remedy="pass the text of a kernel" if name == "text" else
                         "pass the name that errors show")
-    function, found = _read(text, filename)
-    _warn(found, sys._getframe(1))
-    return PrimFunc(function)
+    function, context = _read(text, filename)
+    _warn(context.warnings, sys._getframe(1))
+    return PrimFunc(function, None, tuple(context.outputs))
 
 
 def read(text: str, filename: str | None = None) -> _core.Function:
@@ -130,8 +130,8 @@ def read(text: str, filename: str | None = None) -> _core.Function:
     return _read(text, filename)[0]
 
 
-def _read(text: str, filename: str | None) -> tuple[_core.Function, list[_core.Diagnostic]]:
-    """The function of a text, and what it is warned of."""
+def _read(text: str, filename: str | None) -> tuple[_core.Function, Context]:
+    """The function of a text, and what was found beside it."""
     filename = filename or f"<text {next(_counter)}>"
     lines = text.splitlines()
     context = Context(Text(filename, lines, 0), Surroundings([{"T": language}], text=True))
@@ -140,7 +140,7 @@ def _read(text: str, filename: str | None) -> tuple[_core.Function, list[_core.D
         raise error("TextLimit", start, limit=SIZE_LIMIT, unit="bytes")
     source.replace(filename, lines)
     try:
-        return guarded(context, lambda: _parse_module(context, text)), context.warnings
+        return guarded(context, lambda: _parse_module(context, text)), context
     except Error as problem:
         raise problem.with_traceback(None) from None
 

@@ -89,6 +89,8 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
         _add_dims(context, declared)
         buffer = _tensor(statements, name, node, declared, span)
         context.params.append(buffer)
+        if declared.out:
+            context.outputs.append(name)
         context.scope.bind(name, buffer, span, "parameter")
     elif isinstance(declared, DType):
         variable = context.make_var(name, str(declared))

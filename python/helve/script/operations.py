@@ -265,6 +265,8 @@ def _opened(src: _core.Region, dst: _core.Region) -> dict[str, _core.Region]:
     (name,) = points
     extents = [r.extent for r in pair["dst" if name == "src" else "src"].ranges if not r.point]
     ranges = list(pair[name].ranges)
+    while len(extents) > len(ranges) and isinstance(extents[0], _core.IntImm) and extents[0].value == 1:
+        extents = extents[1:]
     if len(extents) > len(ranges):
         return pair
     first = len(ranges) - len(extents)

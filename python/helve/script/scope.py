@@ -31,6 +31,7 @@ class Binding:
 
     value: Any
     kind: str = "name"
+    span: _core.Span = field(default_factory=_core.Span)
 
 
 @dataclass
@@ -128,8 +129,8 @@ class Scope:
         around = self.outer.known_names() if self.outer is not None else []
         return [name for block in reversed(self.blocks) for name in block] + around + self.surroundings.names()
 
-    def check_bindable(self, name: str, span: _core.Span) -> None:
-        """Refuses to rebind a parameter, a loop variable or a name of an outer block."""
+    def check_bindable(self, name: str, span: _core.Span, kind: str = "name") -> None:
+        """Refuses to rebind a parameter, a loop variable or a name of an outer block, as what `kind` says."""
         binding = self.own(name)
         if binding is None or name == "_":
             return
@@ -137,11 +138,15 @@ class Scope:
             scalar = isinstance(binding.value, _core.Expr)
             raise error("AssignToParameter", span, name=name, fixes=["choose another name"] if scalar else [])
         if binding.kind == "loop":
-            raise error("AssignToLoopVariable", span, name=name)
+            if kind != "loop":
+                raise error("AssignToLoopVariable", span, name=name)
+            note = _core.Note(f"the loop or kernel around it has the variable '{name}' too", binding.span)
+            raise error("AssignToLoopVariable", span, name=name, notes=[note],
+                        fixes=["give the variable of one of the two loops another name"])
         if name not in self.blocks[-1]:
             raise error("RebindOuterName", span, name=name)
 
     def bind(self, name: str, value: Any, span: _core.Span, kind: str = "name") -> None:
         """Binds `name` in the innermost block."""
-        self.check_bindable(name, span)
-        self.blocks[-1][name] = Binding(value, kind)
+        self.check_bindable(name, span, kind)
+        self.blocks[-1][name] = Binding(value, kind, span)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helve import _core
+from helve.errors import error
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +51,18 @@ def elements(shape: list[_core.Expr]) -> tuple[int, list[str]]:
     return product, sorted(others)
 
 
+def _check_bounds(view: View, indices: list[_core.Expr]) -> None:
+    """Refuses constant subscripts past the end of a view, which would be those of other elements (OutOfBounds)."""
+    for dim, (index, extent) in enumerate(zip(indices, view.shape)):
+        at, end = _constant(index), _constant(extent)
+        if at is not None and end is not None and at >= end:
+            raise error("OutOfBounds", index.span, index=at, dim=dim, buffer=view.name, extent=end,
+                        notes=[_core.Note(f"it is seen in the shape ({', '.join(map(str, view.shape))})")])
+
+
 def base_indices(view: View, indices: list[_core.Expr]) -> list[_core.Expr]:
     """The subscripts of the buffer for those of a view: dimensions with equal products of extents belong together."""
+    _check_bounds(view, indices)
     base = view.buffer.shape
     out: list[_core.Expr] = []
     for dims, base_dims in _groups(view.shape, base):
