@@ -186,7 +186,7 @@ def test_ands_and_ors_of_truths():
 
 
 def test_both_sides_are_evaluated():
-    """The interpreter finds the access that `and` would have guarded; the definition warns of it."""
+    """What `and` would have guarded is an access past the end: calls are refused, and the definition warns."""
     def guarded(eager):
         @T.prim_func
         def main(A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")):
@@ -203,7 +203,7 @@ def test_both_sides_are_evaluated():
     arguments = numbers(5, dtype="int32"), np.zeros(5, "int32")
     with pytest.raises(helve.Error) as error:
         helve.compile(eager, target="interp")(*arguments)
-    assert error.value.code == "HV0210"
+    assert error.value.code == "HV0616"
     helve.compile(guarded(False), target="interp")(*arguments)
     assert (arguments[0] == arguments[1]).all()
 

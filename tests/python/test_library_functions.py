@@ -227,3 +227,16 @@ def test_operations_on_views():
     make = lambda: [a, np.zeros((4, 2), "float32"), np.zeros(256, "float32")]  # noqa: E731
     agree(main, make, np.cumsum(a.ravel()))
     agree(main, make, np.maximum(a.reshape(4, 2, 32).max(axis=2), 100), 1)
+
+
+def test_functions_in_index_notation():
+    (i,) = helve.indices("i")
+    A, B = helve.tensor("A", (16,), "float32"), helve.tensor("B", (16,), "float32")
+    B[i] = T.if_then_else(T.isnan(A[i]), 7.0, T.sign(A[i]) + T.log1p(A[i]) - T.expm1(A[i]))
+    a = np.concatenate([SPECIAL[:12], [np.nan] * 4]).astype("float32")
+    with np.errstate(all="ignore"):
+        expected = np.where(np.isnan(a), 7, np.sign(a) + np.log1p(a.astype("f8")) - np.expm1(a.astype("f8")))
+    for target in TARGETS:
+        b = np.zeros(16, "float32")
+        helve.compile(helve.function(B), target=target)(a, b)
+        np.testing.assert_allclose(b, expected, rtol=1e-5, atol=1e-7)
