@@ -13,7 +13,8 @@ from helve import T
 
 N = T.dyn("N")
 TARGETS = ("interp", "llvm")
-SPECIAL = np.array([0.0, -0.0, 1e-8, -1e-4, 0.3, -0.4, 0.5, 0.51, -0.51, 1.0, -0.99, 2.5, 40.0, np.inf, -np.inf, np.nan])
+SPECIAL = np.array([0.0, -0.0, 1e-8, -1e-4, 0.3, -0.4, 0.5, 0.51, -0.51, 1.0, -0.99, 2.5, 40.0,
+                    np.inf, -np.inf, np.nan])
 
 
 def agree(function, make, expected, which=-1):

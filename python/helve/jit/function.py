@@ -36,7 +36,8 @@ class JitFunction(PrimFunc):
         self._func = func
         self.options = options
         self._store = KernelStore()
-        outputs = outputs_of(func.function, func.outputs or None if options.out is None else options.out, options.target)
+        named = func.outputs or None if options.out is None else options.out
+        outputs = outputs_of(func.function, named, options.target)
         names = outputs.names if outputs is not None else ()
         self.__signature__ = signature(func.function, names)
         self._text = call_text(func.function, names)
