@@ -97,8 +97,7 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
   if (branch && branch->else_body) {
     arguments.refuse("the branch around the statement has an 'else'", around, "name a statement of a loop's body");
   }
-  const std::vector<Stmt> body =
-      block_of(grid ? grid->body : branch ? branch->then_body : arguments.loop(f, at).body);
+  const std::vector<Stmt> body = block_of(grid ? grid->body : branch ? branch->then_body : arguments.loop(f, at).body);
   const size_t count = body.size();
   if (gap.position() == 0) {
     arguments.refuse("the statement is the first one of the loop", inside,

@@ -165,9 +165,9 @@ VarValues NestBoxes::whole_values(const ElementStore& store, const VarRef& var) 
                       stmt_, "split() the loop by a constant, and name the inner one");
   }
   if (!same_expr(begin, simplify(loop.begin))) {
-    arguments_.refuse(fmt::format("'{}' begins at {} where the nest runs, and not with its loop", var->name,
-                                  brief_text(begin)),
-                      stmt_, "only the end of a block may be cut off by branches");
+    arguments_.refuse(
+        fmt::format("'{}' begins at {} where the nest runs, and not with its loop", var->name, brief_text(begin)),
+        stmt_, "only the end of a block may be cut off by branches");
   }
   return {begin, int_imm(*most)};
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from helve import _core
 from helve.schedule.auto.nest import Loop, Nest
 from helve.schedule.auto.rows import REDUCTIONS
 from helve.schedule.auto.steps import apart
