@@ -30,6 +30,7 @@ struct Found {
   bool swapped = false;
   std::vector<VarRef> vars;
   std::vector<const ElementStore*> parts;
+  std::vector<VarRef> single = {};  ///< of the nest, of one value each, for which the loops have no dimension
   std::vector<VarRef> whole = {};  ///< those that run to the end of their loops, whatever branches say
 };
 
@@ -98,7 +99,7 @@ class Operands {
   void add(Found& found, const ElementStore& s, size_t count) const {
     const std::vector<VarRef> known(found.vars.begin(), found.vars.begin() + static_cast<std::ptrdiff_t>(count));
     for (const VarRef& var : s.vars) {
-      if (holds(known, var)) continue;
+      if (holds(known, var) || holds(found.single, var)) continue;
       refuse(fmt::format("'{}' is none of the operation's dimensions", var->name), s,
              "name the loop inside, and leave the others around the operation");
     }
@@ -148,7 +149,12 @@ class Operands {
       refuse("dimensions of source and destination are not in one order", s,
              "T.copy neither transposes nor broadcasts; name a loop inside");
     }
-    Found out{operation(TileOpcode::Copy, {src.region, dst.region}, s.store->span), false, dst.vars, {}};
+    Found out{operation(TileOpcode::Copy, {src.region, dst.region}, s.store->span), false, {}, {}};
+    const std::vector<Expr> shape = dst.region.shape();
+    for (size_t d = 0; d < dst.vars.size(); ++d) {  // copies match regions without dimensions of extent 1
+      const int64_t* extent = int_value(shape[d]);
+      (extent && *extent == 1 ? out.single : out.vars).push_back(dst.vars[d]);
+    }
     add(out, s, out.vars.size());
     return out;
   }
@@ -223,6 +229,10 @@ void add_pieces(Rewrite& out, const Found& found, const OperationLoops& loops, N
     const ElementStore& was = *found.parts.at(part++);
     LoopValues values;
     for (const VarRef& var : was.vars) {
+      if (holds(found.single, var)) {
+        values.emplace_back(var, nest.values(*found.parts.back(), var).begin);
+        continue;
+      }
       const size_t dim = static_cast<size_t>(std::find(found.vars.begin(), found.vars.end(), var) - found.vars.begin());
       const Expr at = Expr(loops.parts[n].vars.at(dim));
       values.emplace_back(var, simplify(nest.values(*found.parts.back(), var).begin + at));

@@ -345,3 +345,14 @@ def test_whole_tiles_of_any_extents(m, n, k):
         c = np.ones((m, n), "int32")
         helve.compile(s, target)(a, b, c)
         np.testing.assert_array_equal(c, a @ b)
+
+
+def test_loops_of_one_iteration_are_copied_too():
+    body = "for i in T.serial(10):\n    for j in T.serial(1):\n        A[i, j] = B[i, j]"
+    signature = "A: T.Tensor((10, 1), 'int32'), B: T.Tensor((10, 1), 'int32')"
+    s = schedule(body, signature)
+    s.tensorize("i", "copy")
+    assert body_of(s) == "T.copy(B, A)"
+    s = schedule(body, signature)
+    s.tensorize("j", "copy")
+    assert body_of(s) == "for i in T.serial(10):\n    T.copy(B[i, :], A[i, :])"
