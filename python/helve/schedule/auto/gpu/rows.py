@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
 _LANES = 512  # partial results of a row: four for each of the threads of a block
+_MOST_LANES = 2048  # of a long row: where blocks are few, loads of one thread must overlap
+_MANY_BLOCKS = 16  # a multiprocessor
 _SHORT_LANES = 128  # of a shorter one: four for each thread of a warp, whose threads then merge them by themselves
 _TERMS = 4096  # of all rows of a block, about
 _MOST_ROWS = 32
@@ -46,6 +48,8 @@ def rows_of(nest: Nest, machine: _core.Machine) -> Rows | None:
     lanes = min(_LANES if lane.size >= _LANES else _SHORT_LANES, 1 << (lane.size.bit_length() - 1))
     terms = math.prod(loop.size for loop in nest.terms)
     elements = math.prod(loop.size for loop in nest.loops)
+    while lanes < _MOST_LANES and lane.size >= 8 * lanes and elements < _MANY_BLOCKS * machine.processors:
+        lanes *= 2
     together = min(_TERMS // max(terms, 1), elements // (4 * machine.processors), _MOST_ROWS)
     row = nest.loops[-1] if nest.loops and together > 1 else None
     return Rows(row, min(together, row.size) if row is not None else 1, lane, lanes)
