@@ -929,6 +929,9 @@ class Machine:
     def peaks(self) -> dict[str, float]:
         """Dense products and sums in a second, by dtype."""
 
+def device_arch() -> str | None:
+    """The architecture of the first GPU ("sm_90a"), or None where there is none."""
+
 def gpu_machine(arch: str) -> Machine | None:
     """The machine of an architecture ("sm_90a"), the nearest older one where it is not known, else None."""
 

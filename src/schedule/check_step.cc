@@ -13,6 +13,7 @@
 #include "helve/schedule/find.h"
 #include "helve/schedule/legality.h"
 #include "plain_update.h"
+#include "unseen.h"
 
 namespace helve {
 
@@ -93,6 +94,10 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
     out.reason = fmt::format("the order of '{}' is part of the program, where T.update would leave it open",
                              head_text(*ordered));
   }
+  if (out.verdict != Verdict::Proved || !rewrite.unseen) return out;
+  const bool reassociates = out.reassociates;
+  out = check_unseen(*rewrite.unseen);
+  out.reassociates = reassociates;
   return out;
 }
 
@@ -175,6 +180,7 @@ std::string remedy(RewriteFault fault, bool moved) {
     case RewriteFault::Filled: return "fill partial results with the identity in front of their first update";
     case RewriteFault::Merged: return "merge each partial result behind its last update, once";
     case RewriteFault::Outside: return "merge only elements that are updated now";
+    case RewriteFault::Seen: return "let statements read what is computed now only, or leave out tail=\"whole\"";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
     case RewriteFault::Turned:

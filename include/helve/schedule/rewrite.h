@@ -28,6 +28,12 @@ struct Meaning {
   Block place;  ///< of the loops
 };
 
+/// Stores of single elements that the new program runs besides those of the old one, written into it.
+struct Unseen {
+  FunctionRef function;
+  std::vector<Cursor> stores;
+};
+
 /// The value of a store stands in the place of a load. The load and the store are in the old function, or, in a rewrite
 /// that is judged backwards, in the new one.
 struct Inlined {
@@ -51,6 +57,8 @@ struct Rewrite {
   bool backwards = false;
   /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
   std::optional<Meaning> meaning = {};
+  /// What the meaning leaves out, for nobody sees it (unseen.h).
+  std::optional<Unseen> unseen = {};
 };
 
 }  // namespace helve
