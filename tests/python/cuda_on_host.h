@@ -398,6 +398,7 @@ static double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 static float __int_as_float(int i) { float r; std::memcpy(&r, &i, 4); return r; }
 static double __longlong_as_double(long long i) { double r; std::memcpy(&r, &i, 8); return r; }
 
+static long long __double_as_longlong(double x) { long long r; std::memcpy(&r, &x, 8); return r; }
 static unsigned __float_as_uint(float x) { unsigned r; std::memcpy(&r, &x, 4); return r; }
 static int __float_as_int(float x) { int r; std::memcpy(&r, &x, 4); return r; }
 static float __uint_as_float(unsigned i) { float r; std::memcpy(&r, &i, 4); return r; }

@@ -112,6 +112,8 @@ class CEmitter {
   CExpr shift_negated(const Apply& a, const CExpr& value, const std::string& by);
   CExpr power_quotient(const Apply& a, const CExpr& value, int64_t divisor);
   bool shifts_within(const Apply& a) const;
+  /// The Bitcast node.
+  CExpr bitcast(const Expr& value, DType to);
   CExpr conversion(const Expr& value, DType to, bool narrow_index);
   void bind(const Bind& s);
   void if_then(const If& s);
