@@ -47,6 +47,7 @@ class Schedule:
         function = getattr(function, "function", function)
         if not isinstance(function, _core.Function):
             raise error("NotAKernel", _call_place(), given=shown(func))
+        self._outputs = getattr(func, "outputs", None) or getattr(getattr(func, "function", None), "outputs", ())
         self._versions = [_core.start_schedule(function)]
         self.check = bool(check)
 
@@ -55,7 +56,7 @@ class Schedule:
     @property
     def function(self) -> PrimFunc:
         """The program as it is now, for `helve.compile`, which also takes the schedule itself."""
-        return PrimFunc(self._now.function)
+        return PrimFunc(self._now.function, None, self._outputs)
 
     @property
     def name(self) -> str:
