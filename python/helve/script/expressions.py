@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from helve import _core, language
 from helve.arguments import variables_of
-from helve.errors import Error, error, integer_text, shown, suggestion
-from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, LibraryFunction, Namespace
+from helve.errors import Error, error, integer_text, suggestion
+from helve.language.constructs import Construct, DType, HostConstruct, LibraryFunction, Namespace
 from helve.language.habits import counterpart, meant
 from helve.script import truths, views
 from helve.script.arguments import match
