@@ -150,6 +150,7 @@ class MacroMaker:
 
     name = "macro"
     text = "T.macro"
+    documentation = "A decorator: marks a Python function as a part of the kernels that call it."
     parameters = (Parameter("function"),)
     parameter_text = "function"
     variadic = None

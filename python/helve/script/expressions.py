@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 from helve import _core, language
 from helve.arguments import variables_of
-from helve.errors import Error, error, integer_text, shown, suggestion
-from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, LibraryFunction, Namespace
+from helve.errors import Error, error, integer_text, suggestion
+from helve.language.constructs import Construct, DType, HostConstruct, LibraryFunction, Namespace
 from helve.language.habits import counterpart, meant
 from helve.script import truths, views
 from helve.script.arguments import match
@@ -412,6 +412,8 @@ class Expressions:
             (argument,) = match(self.context, function, node).nodes.values()
             return self.convert(argument, self.evaluate(argument), function, self.context.span(node))
         if isinstance(function, LibraryFunction):
+            if self.inline is None:
+                raise self.context.unsupported(node, f"{function.text} before the function", "call it in the function")
             return self.inline(helper_of(function), node, whole)
         if isinstance(function, HostConstruct):
             return self._host_construct(function, node)
@@ -572,12 +574,8 @@ class Expressions:
                         expected=dtype, fixes=[fix])
         return value - 2**64 if value >= 2**63 else value
 
-    def expression(self, node: ast.expr) -> _core.Expr:
-        """A scalar expression; a plain number takes its own type (index, float32 or bool)."""
-        return self.typed(node, self.evaluate(node))
-
     def typed(self, node: ast.expr, value: Any) -> _core.Expr:
-        """A value as a scalar expression."""
+        """A value as a scalar expression; a plain number takes its own type (index, float32 or bool)."""
         operand = self.operand(node, value, "")
         if isinstance(operand, _core.Expr):
             return operand
