@@ -791,6 +791,7 @@ def start_schedule(function: Function) -> ScheduleVersion:
 def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], unsafe: str | None, place: Span) -> ScheduleVersion:
     """The version after one more step."""
 
+def core_phases(function: Function) -> Function: ...
 def unchecked_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], place: Span) -> Function:
     """The function that a step would make, legal or not, for tests of what is refused."""
 

@@ -58,6 +58,7 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
         to, Origin{there->second.stmt.get(), there->second.visit, before.numbers.at(from).visit, values});
   };
   for (const auto& [at, numbered] : before.numbers) {
+    if (rewrite.meaning) break;  // cursors are of the new function
     if (const std::optional<Cursor> now = rewrite.edited.forward(at)) add(at, *now, rewrite.values);
   }
   for (const Piece& piece : rewrite.pieces) {
@@ -75,9 +76,15 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   return out;
 }
 
-/// The loops that an operation means, compared with the nest in whose place it is. Integers wrap, so that plain sums of
-/// them are sums in any order; those of floats are not.
+/// The loops that are meant, compared with those in whose place the operation, or the program of cores, is. An
+/// operation combines in any order: integers wrap, so that plain sums of them are sums in any order; those of floats
+/// are not.
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
+  if (meaning.form == RegionForm::Program) {
+    const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
+    const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+    return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), rewrite.by_value);
+  }
   std::optional<Stmt> ordered;
   const Stmt updated = helve::rewrite(statement_at(*f, rewrite.before.first), [&](const Stmt& s) {
     const Stmt out = plain_update(s);
@@ -87,8 +94,8 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
   const FunctionRef was = replace(f, rewrite.before, {updated}).function;
   const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
   const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
-  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {},
-                               RegionForm::Operation);
+  Legality out =
+      check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {}, meaning.form);
   if (out.verdict == Verdict::Proved && ordered) {
     out.verdict = Verdict::Unknown;
     out.reason = fmt::format("the order of '{}' is part of the program, where T.update would leave it open",

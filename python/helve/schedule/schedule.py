@@ -47,6 +47,7 @@ class Schedule:
         function = getattr(function, "function", function)
         if not isinstance(function, _core.Function):
             raise error("NotAKernel", _call_place(), given=shown(func))
+        self._outputs = getattr(func, "outputs", None) or getattr(getattr(func, "function", None), "outputs", ())
         self._versions = [_core.start_schedule(function)]
         self.check = bool(check)
 
@@ -55,7 +56,7 @@ class Schedule:
     @property
     def function(self) -> PrimFunc:
         """The program as it is now, for `helve.compile`, which also takes the schedule itself."""
-        return PrimFunc(self._now.function)
+        return PrimFunc(self._now.function, None, self._outputs)
 
     @property
     def name(self) -> str:
@@ -594,20 +595,21 @@ class Schedule:
         """Makes a loop T.Pipelined, whose copies run up to `stages` - 1 iterations ahead; returns it."""
         return self._step("pipeline", [loop, stages], unsafe)[0]
 
-    def bind(self, loop: Place, to: str = "block", *, unsafe: str | None = None) -> Cursor:
+    def bind(self, loop: Place, to: str = "block", also: Sequence[Place] = (), *, unsafe: str | None = None) -> Cursor:
         """Gives each iteration of a loop an executor of its own.
 
         Args:
             loop: a loop over one variable, or its name.
             to: "block" (the loop is all of a T.Kernel and becomes a coordinate of its grid), "thread" (it becomes
                 T.threads, in blocks of as many threads) or "core" (the last coordinate of the grid, which becomes a
-                mesh: its cores are a cluster where the target has such).
+                mesh: its cores are a cluster where the target has such). Cores do what stands around the loop as well.
+            also: for cores, further loops of as many iterations; what combines their parts becomes T.comm.all_reduce.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
             The grid, or the loop over threads.
         """
-        return self._step("bind", [loop, to], unsafe)[0]
+        return self._step("bind", [loop, to, also], unsafe)[0]
 
     def threads(self, grid: Place, count: int, *, unsafe: str | None = None) -> Cursor:
         """Gives each block of a grid so many threads, which divide parallel loops, tile operations and fragments among
