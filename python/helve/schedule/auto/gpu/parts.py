@@ -45,9 +45,10 @@ def reduce_parts(s: Schedule, nest: Nest, machine: _core.Machine,
     needed = -(-plan.wanted * machine.processors // max(plan.blocks, 1))
     if plan.blocks * 2 >= plan.wanted * machine.processors:
         return None
-    outer = next((loop for loop in nest.terms if loop is not plan.term and loop.size >= needed), None)
-    term, least = (outer, 1) if outer is not None else (plan.term, plan.least)
-    parts = min(needed, term.size // least, _MOST_PARTS)
+    steps = [(min(needed, loop.size // least), loop, least) for loop in nest.terms
+             for least in [plan.least if loop is plan.term else 1]]
+    parts, term, least = max(steps, key=lambda each: each[0])
+    parts = min(parts, _MOST_PARTS)
     if parts < 2 or (plan.is_product and term.extent is None):
         return None
     each = least if term.extent is None else _even(term.size, -(-term.size // parts), least)

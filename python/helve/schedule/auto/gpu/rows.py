@@ -51,6 +51,7 @@ def rows_of(nest: Nest, machine: _core.Machine) -> Rows | None:
     while lanes < _MOST_LANES and lane.size >= 8 * lanes and elements < _MANY_BLOCKS * machine.processors:
         lanes *= 2
     together = min(_TERMS // max(terms, 1), elements // (4 * machine.processors), _MOST_ROWS)
+    together = max(together, _LANES // lanes)  # which have work for all threads
     row = nest.loops[-1] if nest.loops and together > 1 else None
     return Rows(row, min(together, row.size) if row is not None else 1, lane, lanes)
 
