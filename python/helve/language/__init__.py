@@ -107,6 +107,7 @@ _BOUNDS = (_p("start"), _o("stop", None), _o("step", 1), _SCHEDULED)
 _ALLOC = (_p("shape"), _p("dtype"))
 _LAYOUT = _o("layout", None)
 _OFFSET = _o("offset", None)
+_SLOTS = _o("slots", None)
 _TILED = (*_ALLOC, _o("tile_size", None))
 _TILES = (_p("buffer"), _o("parallel", False))
 
@@ -116,11 +117,19 @@ _CONSTRUCTS = [
         "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh.",
         "grid",
     ),
+    Construct(
+        "role", (_p("first"), _p("threads"), _o("registers", 0), _o("elect", False)),
+        "What a part of the threads that are launched executes, in a lowered program: `with T.role(first, threads)`, "
+        "from `first` on. Roles stand side by side and run at the same time; rings alone order one with another. The "
+        "first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has "
+        "the first thread execute the body alone.",
+    ),
     Construct("alloc_global", _TILED, "A buffer in global memory; in a mesh function one instance per core."),
     Construct(
-        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET),
+        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET, _SLOTS),
         "A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element. "
-        "`offset` is its first byte, in a lowered program.",
+        "`offset` is its first byte, in a lowered program. With `slots` there are so many instances of it, which a "
+        "ring hands over.",
     ),
     Construct(
         "alloc_shared_tiles", (*_TILED, _SCOPE, _LAYOUT),

@@ -53,6 +53,10 @@ def allocate(
     tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
     buffer = _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
     buffer = layouts.placed(expressions, function.text, "layout", arguments.get("layout"), buffer)
+    node = arguments.get("slots")
+    if node is not None:
+        slots = expressions.literal(arguments, "slots", int, "a number of slots", "write for example slots=4")
+        buffer = _core.with_slots(buffer, slots, context.span(node))
     node = arguments.get("offset")
     if node is None:
         return buffer

@@ -312,6 +312,8 @@ class Statements:
         context = self.context
         item = node.items[0]
         function = self.expressions.callee(item.context_expr)
+        if len(node.items) == 1 and function is language.role:
+            return self._role(node, item)
         if len(node.items) > 1 or function is not language.Kernel:
             raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
         arguments = match(context, language.Kernel, item.context_expr)
@@ -330,3 +332,15 @@ class Statements:
             body = self.block(node.body, bindings)
         context.kernel_vars = outer
         context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr)))
+
+    def _role(self, node: ast.With, item: ast.withitem) -> None:
+        context, call = self.context, item.context_expr
+        if item.optional_vars is not None:
+            raise context.unsupported(item.optional_vars, "a name for a role", "write 'with T.role(...):'")
+        arguments = match(context, language.role, call)
+        numbers = [
+            self.expressions.literal(arguments, name, int, "a compile-time integer", "write for example T.role(0, 256)")
+            for name in ("first", "threads", "registers")
+        ]
+        elect = self.expressions.literal(arguments, "elect", bool, "True or False", "write elect=True")
+        context.emit(_core.role(*numbers, elect, self.block(node.body), context.span(call)))

@@ -42,6 +42,7 @@ class CEmitter {
   virtual void alloc(const Alloc& s) = 0;
   virtual void peer(const Peer& s) = 0;
   virtual void tile_op(const TileOp& s) = 0;
+  virtual void role(const Role& s) = 0;
   virtual void thread_loop(const For& s) = 0;
   virtual void vector_loop(const For& s) = 0;
   /// Adds a part of the prelude to the text.
