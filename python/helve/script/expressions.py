@@ -27,6 +27,7 @@ from helve.script.values import (
     as_index,
     is_bool,
     is_language,
+    is_path,
     is_plain,
     is_slice,
     is_small,
@@ -384,14 +385,14 @@ class Expressions:
 
     def callee(self, node: ast.expr) -> Any:
         """What a call calls, if `node` is a call of a construct or of a kernel function; else None."""
-        if isinstance(node, ast.Call) and _is_path(node.func):
+        if isinstance(node, ast.Call) and is_path(node.func):
             function = self._function(node)
             return function if is_language(function) or function is range or isinstance(function, PrimFunc) else None
         return None
 
     def helper(self, node: ast.expr) -> Helper | None:
         """The helper that is called, if `node` is a call of one, which then is inlined."""
-        return helper_of(self._function(node)) if isinstance(node, ast.Call) and _is_path(node.func) else None
+        return helper_of(self._function(node)) if isinstance(node, ast.Call) and is_path(node.func) else None
 
     def whole(self, node: ast.expr) -> Any:
         """The value of an expression that is all of what its statement evaluates: a helper called there may store."""
@@ -673,13 +674,6 @@ class Expressions:
         if kind not in (int, bool) and isinstance(value, kind):
             return value
         raise self.context.bad_argument(node, arguments.construct.text, name, f"it is not {expected}", remedy)
-
-
-def _is_path(node: ast.expr) -> bool:
-    """Is it a name, or an attribute of one, so that it can be evaluated again?"""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def _text_of(operation: str) -> str:

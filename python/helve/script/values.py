@@ -25,6 +25,13 @@ def is_slice(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript) and any(isinstance(item, ast.Slice) for item in subscripts(node))
 
 
+def is_path(node: ast.expr) -> bool:
+    """Is it a name, or an attribute of one, so that it can be evaluated again?"""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def number(value: Any) -> bool | int | float | None:
     """A plain number (NumPy's scalars too) as Python's own, or None."""
     if isinstance(value, (bool, int, float)):
