@@ -206,6 +206,45 @@ def test_tiles_are_values_of_functions():
     agree(main, lambda: [a.copy(), np.zeros_like(a)], a * a + np.where(a > 0, a, SLOPE * a))
 
 
+def scale_part(x, factor):
+    for i, j in T.Parallel(x.shape[0], x.shape[1]):
+        x[i, j] = x[i, j] * factor
+        x[i, j] += 1.0
+
+
+@T.macro
+def move(src, dst):
+    T.copy(src, dst)
+    T.copy(dst[0:1, :], dst[1:2, :])
+
+
+def sum_of(row, n):
+    total = T.alloc_var("float32", 0.0)
+    for i in T.serial(n):
+        total += row[i]
+    return total
+
+
+def test_parts_of_buffers_are_arguments():
+    @T.prim_func
+    def main(A: T.Tensor((8, 16), "float32"), B: T.Tensor((8, 16), "float32"), S: T.Tensor((8,), "float32")):
+        with T.Kernel(2) as b:
+            x = T.alloc_shared((4, 16), "float32")
+            move(A[b * 4 : b * 4 + 4, :], x)
+            scale_part(x[2:4, 0:8], 3.0)
+            T.copy(x, B[b * 4, 0])
+            for r in T.serial(4):
+                S[b * 4 + r] = sum_of(x[r, :], 16)
+
+    a = numbers(128).reshape(8, 16)
+    expected = a.reshape(2, 4, 16).copy()
+    expected[:, 1] = expected[:, 0]
+    expected[:, 2:, :8] = expected[:, 2:, :8] * 3 + 1
+    make = lambda: [a, np.zeros((8, 16), "float32"), np.zeros(8, "float32")]  # noqa: E731
+    agree(main, make, expected.reshape(8, 16), 1)
+    agree(main, make, expected.sum(axis=2).ravel())
+
+
 def test_types_of_parameters_convert():
     def twice(x: T.float32):
         return x + x

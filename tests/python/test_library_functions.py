@@ -210,6 +210,21 @@ def test_views_of_dynamic_extents_and_other_types():
     agree(main, make, np.where(a > 3, 1, a), 0)
 
 
+def test_updates_of_views():
+    @T.prim_func
+    def main(A: T.Tensor((4, 6), "int32")):
+        with T.Kernel(4) as b:
+            flat = T.reshape(A, (24,))
+            T.atomic_add(flat[b * 6 + 5], 100)
+            T.update(flat[b * 6], 7, "max")
+
+    a = np.arange(24, dtype="int32").reshape(4, 6)
+    expected = a.copy()
+    expected[:, 5] += 100
+    expected[:, 0] = np.maximum(expected[:, 0], 7)
+    agree(main, lambda: [a.copy()], expected)
+
+
 def test_operations_on_views():
     @T.prim_func
     def main(A: T.Tensor((4, 64), "float32"), S: T.Tensor((4, 2), "float32"), B: T.Tensor((256,), "float32")):

@@ -20,13 +20,11 @@ from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
 
 _ROWS = dict(_core.primitive_rows())
-
 Place = Cursor | str
 
 
 def _call_place() -> _core.Span:
-    frame, _ = source.outside(sys._getframe(2))
-    return source.span_of_call(frame)
+    return source.span_of_call(source.outside(sys._getframe(2))[0])
 
 
 class Schedule:

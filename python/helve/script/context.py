@@ -137,7 +137,8 @@ class Context:
             stack += node.args if isinstance(node, _core.Apply) else node.indices if isinstance(
                 node, (_core.Load, _core.TileLoad)) else [node.value] if isinstance(node, _core.Cast) else []
         if size > OPERANDS_LIMIT:
-            raise error("TextLimit", span, limit=OPERANDS_LIMIT, unit="operands of a value that is used repeatedly")
+            raise error("TextLimit", span, limit=OPERANDS_LIMIT, unit="operands of a value that is used repeatedly",
+                        fixes=["name the result of the call in a statement of its own, before this one"])
 
     def emit(self, stmt: _core.Stmt) -> None:
         """Adds a statement to the innermost block."""

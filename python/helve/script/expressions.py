@@ -27,14 +27,16 @@ from helve.script.values import (
     as_index,
     is_bool,
     is_language,
+    is_path,
     is_plain,
+    is_slice,
     is_small,
     kind_of,
     number,
     plain,
     subscripts,
 )
-from helve.script.views import View
+from helve.script.views import Part, View
 
 _BINARY: dict[type, tuple[str, Callable]] = {
     ast.Add: ("Add", operator.add),
@@ -190,7 +192,7 @@ class Expressions:
         base = self.evaluate(node.value)
         if base is language or isinstance(base, Namespace):
             return self._language_name(base, node)
-        if isinstance(base, (_core.Buffer, View)):
+        if isinstance(base, (_core.Buffer, View, Part)):
             return self._buffer_attribute(base, node)
         if isinstance(base, _core.Expr):
             if node.attr == "dtype":
@@ -212,7 +214,7 @@ class Expressions:
         raise error("UnknownOperation", self.context.span(node), name=f"{base.name}.{node.attr}",
                     fixes=suggestion(node.attr, members, f"T.{base.name}."))
 
-    def _buffer_attribute(self, buffer: _core.Buffer | View, node: ast.Attribute) -> Any:
+    def _buffer_attribute(self, buffer: _core.Buffer | View | Part, node: ast.Attribute) -> Any:
         if node.attr == "shape":
             return tuple(plain(extent) for extent in buffer.shape)
         if node.attr == "dtype":
@@ -224,7 +226,7 @@ class Expressions:
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)
-        if isinstance(base, View):
+        if isinstance(base, (View, Part)):
             return views.load(base, self.indices(base, node), self.context.span(node))
         if isinstance(base, _core.Buffer):
             make = _core.tile_load if self.context.tile_loops else _core.load
@@ -383,14 +385,14 @@ class Expressions:
 
     def callee(self, node: ast.expr) -> Any:
         """What a call calls, if `node` is a call of a construct or of a kernel function; else None."""
-        if isinstance(node, ast.Call) and _is_path(node.func):
+        if isinstance(node, ast.Call) and is_path(node.func):
             function = self._function(node)
             return function if is_language(function) or function is range or isinstance(function, PrimFunc) else None
         return None
 
     def helper(self, node: ast.expr) -> Helper | None:
         """The helper that is called, if `node` is a call of one, which then is inlined."""
-        return helper_of(self._function(node)) if isinstance(node, ast.Call) and _is_path(node.func) else None
+        return helper_of(self._function(node)) if isinstance(node, ast.Call) and is_path(node.func) else None
 
     def whole(self, node: ast.expr) -> Any:
         """The value of an expression that is all of what its statement evaluates: a helper called there may store."""
@@ -462,9 +464,10 @@ class Expressions:
         """A call of a Python object: run while parsing when all its arguments are known then, else inlined."""
         context = self.context
         helper = helper_of(function) if self.inline is not None else None
-        if helper is not None and helper.always:
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if helper is not None and (helper.always or any(map(is_slice, given))):
             return self.inline(helper, node, whole)
-        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+        for argument in given:
             if isinstance(argument, ast.Starred):
                 raise context.unsupported(argument, "'*' before an argument", "write the arguments one by one")
         args = [self.evaluate(argument) for argument in node.args]
@@ -550,7 +553,7 @@ class Expressions:
         """
         if isinstance(value, _core.Expr):
             return value
-        if isinstance(value, (_core.Buffer, View)):
+        if isinstance(value, (_core.Buffer, View, Part)):
             indices = ", ".join("ijklmn"[: value.rank]) if value.rank <= 6 else "..."
             raise self.context.unsupported(node, f"the whole buffer '{value.name}' as a value",
                                            f"index it, '{value.name}[{indices}]', inside a loop")
@@ -603,10 +606,10 @@ class Expressions:
             return [self.index(node, item, what) for item in value]
         return [self.index(node, value, what)]
 
-    def indices(self, buffer: _core.Buffer | View, node: ast.Subscript) -> list[_core.Expr]:
+    def indices(self, buffer: _core.Buffer | View | Part, node: ast.Subscript) -> list[_core.Expr]:
         """The indices of one element (or tile) of a buffer or a view."""
         items = subscripts(node)
-        if isinstance(buffer, View) and self.context.tile_loops:
+        if isinstance(buffer, (View, Part)) and self.context.tile_loops:
             raise self.context.unsupported(node, "a view in a loop over tiles", "loop over elements by T.Parallel")
         if len(items) != buffer.rank:
             raise error("IndexCount", self.context.span(node), buffer=buffer.name, rank=buffer.rank, given=len(items))
@@ -616,7 +619,7 @@ class Expressions:
                                                "index one element, or use T.copy or T.fill")
         return [self.subscript_index(buffer, item) for item in items]
 
-    def subscript_index(self, buffer: _core.Buffer | View, node: ast.expr) -> _core.Expr:
+    def subscript_index(self, buffer: _core.Buffer | View | Part, node: ast.expr) -> _core.Expr:
         """One index of a buffer."""
         value = self.evaluate(node)
         span = self.context.span(node)
@@ -671,13 +674,6 @@ class Expressions:
         if kind not in (int, bool) and isinstance(value, kind):
             return value
         raise self.context.bad_argument(node, arguments.construct.text, name, f"it is not {expected}", remedy)
-
-
-def _is_path(node: ast.expr) -> bool:
-    """Is it a name, or an attribute of one, so that it can be evaluated again?"""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def _text_of(operation: str) -> str:

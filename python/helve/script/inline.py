@@ -17,8 +17,9 @@ from helve.script.arguments import Signature, match
 from helve.script.context import INLINED_LIMIT, Context, quote
 from helve.script.expressions import Expressions
 from helve.script.inlinable import Helper
-from helve.script.values import is_plain
-from helve.script.views import View
+from helve.script.operations import region
+from helve.script.values import is_plain, is_slice
+from helve.script.views import Part, View
 
 _COMPUTES = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Pass, ast.Expr, ast.FunctionDef, ast.If)
 
@@ -76,7 +77,7 @@ class Inliner:
         arguments = match(context, Signature(helper.name, helper.parameters), node)
         values = {id(item): value for item, value in zip(node.args, args or [])}
         values |= {id(item.value): keywords[item.arg] for item in node.keywords if keywords}
-        given = {name: (item, values[id(item)] if id(item) in values else self.expressions.evaluate(item))
+        given = {name: (item, values[id(item)] if id(item) in values else self._evaluated(helper, name, item))
                  for name, item in arguments.nodes.items()}
         if helper.check is not None:
             self._check_values(helper, given)
@@ -86,6 +87,13 @@ class Inliner:
         with context.reading(helper, span), context.evaluated_lazily(context.declares_dims):
             self._bind_parameters(helper, given, span)
             return self._value(helper.body, node)
+
+    def _evaluated(self, helper: Helper, name: str, node: ast.expr) -> Any:
+        """The value of an argument, which may be a part of a buffer."""
+        if not is_slice(node):
+            return self.expressions.evaluate(node)
+        box = region(self.expressions, node, helper.name, name)
+        return Part(box.buffer, box.ranges)
 
     def _check_call(self, helper: Helper, node: ast.Call, whole: bool, span: _core.Span) -> None:
         context = self.context
@@ -151,7 +159,7 @@ class Inliner:
         for name, annotation in types.items():
             node, value = given.get(name, (None, values.get(name)))
             dtype = None if annotation is None else self._dtype(annotation)
-            if dtype is not None and not isinstance(value, _core.Buffer):
+            if dtype is not None and not isinstance(value, (_core.Buffer, View, Part)):
                 value = self.expressions.stored(node or annotation, value, dtype)
             context.scope.bind(name, value, span)
 

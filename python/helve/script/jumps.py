@@ -95,7 +95,7 @@ class Jumps:
             if isinstance(node, (ast.Break, ast.Continue)):
                 self._jump(node)
                 return
-            if not isinstance(node, ast.If) or not jumps([node]) or not self._loops:
+            if not self._loops or not isinstance(node, ast.If) or not jumps([node]):
                 self.statement(node)
                 continue
             condition = self.expressions.evaluate(node.test)

@@ -11,13 +11,13 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, DType, TileOperation
-from helve.script import layouts
+from helve.script import layouts, views
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
 from helve.script.expressions import Expressions
 from helve.script.reshape import Copies, view
 from helve.script.values import number, plain, subscripts
-from helve.script.views import View
+from helve.script.views import Part, View
 
 _SCOPES = {
     "alloc_global": "global",
@@ -98,18 +98,21 @@ def region(expressions: Expressions, node: ast.expr, function: str, parameter: s
     if isinstance(buffer, View):
         raise context.bad_argument(node, function, parameter, "it is a part of a view",
                                    f"pass the whole view, or a part of '{buffer.name}' itself")
-    if not isinstance(buffer, _core.Buffer):
+    if not isinstance(buffer, (_core.Buffer, Part)):
         raise context.bad_argument(node, function, parameter, "it is not a buffer or a part of one",
                                    "pass a buffer, whole or with slices: A, A[0:32, :]")
     if not sliced:
-        return _core.whole_region(buffer)
+        return _core.Region(buffer.buffer, buffer.ranges) if isinstance(buffer, Part) else _core.whole_region(buffer)
     items = subscripts(node)
     if len(items) != buffer.rank:
         raise error("IndexCount", context.span(node), buffer=buffer.name, rank=buffer.rank, given=len(items))
-    return _core.Region(buffer, [_range(expressions, buffer, d, item) for d, item in enumerate(items)])
+    ranges = [_range(expressions, buffer, d, item) for d, item in enumerate(items)]
+    if isinstance(buffer, Part):
+        return _core.Region(buffer.buffer, buffer.within(ranges))
+    return _core.Region(buffer, ranges)
 
 
-def _range(expressions: Expressions, buffer: _core.Buffer, dim: int, node: ast.expr) -> _core.Range:
+def _range(expressions: Expressions, buffer: _core.Buffer | Part, dim: int, node: ast.expr) -> _core.Range:
     if not isinstance(node, ast.Slice):
         return _core.Range(expressions.subscript_index(buffer, node), _core.int_imm(1), True)
     context = expressions.context
@@ -136,26 +139,37 @@ def extent_between(begin: _core.Expr, end: _core.Expr, span: _core.Span) -> _cor
 def _is_element(expressions: Expressions, node: ast.expr) -> bool:
     """Does the operand name one element: a buffer with a subscript and no slice?"""
     return (isinstance(node, ast.Subscript) and not any(isinstance(item, ast.Slice) for item in subscripts(node))
-            and isinstance(expressions.evaluate(node.value), _core.Buffer))
+            and isinstance(expressions.evaluate(node.value), (_core.Buffer, View, Part)))
 
 
 def _is_region(expressions: Expressions, node: ast.expr) -> bool:
     """Does the operand name a box of a buffer, rather than a scalar?"""
     if isinstance(node, ast.Subscript):
         return any(isinstance(item, ast.Slice) for item in subscripts(node))
-    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(expressions.evaluate(node), _core.Buffer)
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(expressions.evaluate(node),
+                                                                        (_core.Buffer, Part))
+
+
+def _place(expressions: Expressions, node: ast.Subscript) -> tuple[_core.Buffer, list[_core.Expr]]:
+    """The buffer and the subscripts of the element that a subscript names, also of a view or a part."""
+    context, base = expressions.context, expressions.evaluate(node.value)
+    indices = expressions.indices(base, node)
+    if isinstance(base, _core.Buffer):
+        return base, indices
+    if base.dtype != base.buffer.dtype:
+        raise context.unsupported(node, "an update of a view as another type", "load the element, and store it")
+    return base.buffer, views.base_indices(base, indices)
 
 
 def _atomic_store(expressions: Expressions, function: TileOperation, arguments: Arguments) -> _core.Stmt:
     """The update of one element."""
     context = expressions.context
     target, value = (arguments[p.name] for p in function.parameters)
-    buffer = expressions.evaluate(target.value)
+    buffer, indices = _place(expressions, target)
     if _is_region(expressions, value):
         raise context.bad_argument(value, function.text, "value", "dst is one element",
                                    "give a scalar, or a region for dst")
     operand = expressions.stored(value, expressions.evaluate(value), buffer.dtype)
-    indices = expressions.indices(buffer, target)
     return _core.store(buffer, indices, operand, context.span(target), function.name)
 
 
@@ -165,8 +179,7 @@ def _element(expressions: Expressions, arguments: Arguments, name: str) -> tuple
     if not _is_element(expressions, node):
         raise expressions.context.bad_argument(node, arguments.construct.text, name, "it is not one element",
                                                "write a buffer with a subscript for each dimension")
-    buffer = expressions.evaluate(node.value)
-    return buffer, expressions.indices(buffer, node)
+    return _place(expressions, node)
 
 
 def _buffer(expressions: Expressions, arguments: Arguments, name: str, what: str, remedy: str) -> _core.Buffer:

@@ -18,7 +18,7 @@ from helve.script.expressions import Expressions
 from helve.script.inline import Inliner, only_computes
 from helve.script.jumps import Jumps
 from helve.script.values import is_plain, subscripts
-from helve.script.views import View
+from helve.script.views import Part, View
 from helve.script.prim_func import PrimFunc
 
 _UNSUPPORTED: dict[str, tuple[str, str]] = {
@@ -207,16 +207,16 @@ class Statements:
 
     def _store(self, node: ast.stmt, target: ast.Subscript, value_node: ast.expr, value: Any) -> None:
         buffer = self.expressions.evaluate(target.value)
-        if not isinstance(buffer, (_core.Buffer, View)):
+        if not isinstance(buffer, (_core.Buffer, View, Part)):
             raise self.context.unsupported(target, "a store to something that is no buffer", "store to a buffer")
         if any(isinstance(item, ast.Slice) for item in subscripts(target)):
             raise self.context.unsupported(target, "a store to a slice", "use T.fill or T.copy")
         indices = self.expressions.indices(buffer, target)
         self._emit_store(node, buffer, indices, self.expressions.stored(value_node, value, buffer.dtype))
 
-    def _emit_store(self, node: ast.stmt, buffer: _core.Buffer | View, indices: list[_core.Expr],
+    def _emit_store(self, node: ast.stmt, buffer: _core.Buffer | View | Part, indices: list[_core.Expr],
                     value: _core.Expr) -> None:
-        if isinstance(buffer, View):
+        if isinstance(buffer, (View, Part)):
             self.context.emit(views.store(buffer, indices, value, self.context.span(node)))
             return
         make = _core.tile_store if self.context.tile_loops else _core.store
@@ -233,10 +233,10 @@ class Statements:
             self._bind(node, target, node, self.expressions.binary(node, node.op, (target, old), (node.value, value)))
             return
         buffer = self.expressions.evaluate(target.value) if isinstance(target, ast.Subscript) else None
-        if not isinstance(buffer, (_core.Buffer, View)):
+        if not isinstance(buffer, (_core.Buffer, View, Part)):
             raise self.context.unsupported(target, "this target of an assignment", "assign to a name or an element")
         indices = self.expressions.indices(buffer, target)
-        load = views.load if isinstance(buffer, View) else (
+        load = views.load if isinstance(buffer, (View, Part)) else (
             _core.tile_load if self.context.tile_loops else _core.load)
         old = load(buffer, indices, self.context.span(target))
         value = self.expressions.binary(node, node.op, (target, old), (node.value, value))

@@ -12,12 +12,24 @@ from typing import Any
 
 from helve import _core, language
 from helve.language.constructs import Construct, DType, FrontEnd, Namespace
-from helve.script.views import View
+from helve.script.views import Part, View
 
 
 def subscripts(node: ast.Subscript) -> list[ast.expr]:
     """The parts between the brackets."""
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def is_slice(node: ast.expr) -> bool:
+    """Is it a subscript with slices?"""
+    return isinstance(node, ast.Subscript) and any(isinstance(item, ast.Slice) for item in subscripts(node))
+
+
+def is_path(node: ast.expr) -> bool:
+    """Is it a name, or an attribute of one, so that it can be evaluated again?"""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def number(value: Any) -> bool | int | float | None:
@@ -61,7 +73,7 @@ def is_plain(value: Any) -> bool:
         return all(is_plain(item) for item in value)
     if isinstance(value, dict):
         return all(is_plain(item) for item in value.values())
-    return not isinstance(value, (_core.Expr, _core.Buffer, View))
+    return not isinstance(value, (_core.Expr, _core.Buffer, View, Part))
 
 
 def loads_of(value: Any) -> Iterator[_core.Load | _core.TileLoad]:

@@ -5,6 +5,7 @@ A view is no buffer of its own: an access of one of its elements is one of the b
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,63 @@ class View:
         return len(self.shape)
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A box of a buffer that a function is called with; inside, its subscripts count from where it begins."""
+
+    buffer: _core.Buffer
+    ranges: list[_core.Range]
+
+    @property
+    def name(self) -> str:
+        """The buffer's."""
+        return self.buffer.name
+
+    @property
+    def dtype(self) -> str:
+        """The buffer's."""
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> list[_core.Expr]:
+        """The extents of its dimensions, which points have none of."""
+        return [each.extent for each in self.ranges if not each.point]
+
+    @property
+    def rank(self) -> int:
+        """The number of these dimensions."""
+        return len(self.shape)
+
+    def within(self, ranges: list[_core.Range]) -> list[_core.Range]:
+        """The ranges of the buffer for those of a box of this one."""
+        inner = iter(ranges)
+        out = []
+        for each in self.ranges:
+            if each.point:
+                out.append(each)
+                continue
+            part = next(inner)
+            out.append(_core.Range(_sum(each.begin, part.begin), part.extent, part.point))
+        return out
+
+
+# What is no buffer, and of which elements are accessed as of one.
+Seen = View | Part
+
+
+def _sum(begin: _core.Expr, index: _core.Expr) -> _core.Expr:
+    if _constant(begin) == 0:
+        return index
+    return begin if _constant(index) == 0 else _apply("Add", begin, index)
+
+
+_FOLDS = {"Add": operator.add, "Mul": operator.mul, "FloorDiv": operator.floordiv, "FloorMod": operator.mod}
+
+
 def _apply(op: str, a: Any, b: Any) -> _core.Expr:
+    known = _constant(a), _constant(b)
+    if None not in known and not (known[1] == 0 and op.startswith("Floor")):
+        return _core.int_imm(_FOLDS[op](*known))
     return _core.apply_operands(op, [a, b])
 
 
@@ -51,7 +108,7 @@ def elements(shape: list[_core.Expr]) -> tuple[int, list[str]]:
     return product, sorted(others)
 
 
-def _check_bounds(view: View, indices: list[_core.Expr]) -> None:
+def _check_bounds(view: Seen, indices: list[_core.Expr]) -> None:
     """Refuses constant subscripts past the end of a view, which would be those of other elements (OutOfBounds)."""
     for dim, (index, extent) in enumerate(zip(indices, view.shape)):
         at, end = _constant(index), _constant(extent)
@@ -60,9 +117,11 @@ def _check_bounds(view: View, indices: list[_core.Expr]) -> None:
                         notes=[_core.Note(f"it is seen in the shape ({', '.join(map(str, view.shape))})")])
 
 
-def base_indices(view: View, indices: list[_core.Expr]) -> list[_core.Expr]:
+def base_indices(view: Seen, indices: list[_core.Expr]) -> list[_core.Expr]:
     """The subscripts of the buffer for those of a view: dimensions with equal products of extents belong together."""
     _check_bounds(view, indices)
+    if isinstance(view, Part):
+        return [each.begin for each in view.within([_core.Range(index, _core.int_imm(1), True) for index in indices])]
     base = view.buffer.shape
     out: list[_core.Expr] = []
     for dims, base_dims in _groups(view.shape, base):
@@ -87,9 +146,7 @@ def base_indices(view: View, indices: list[_core.Expr]) -> list[_core.Expr]:
 def _product(extents: list[_core.Expr]) -> _core.Expr | None:
     product = None
     for extent in extents:
-        a, b = None if product is None else _constant(product), _constant(extent)
-        both = a is not None and b is not None
-        product = extent if product is None else _core.int_imm(a * b) if both else _apply("Mul", product, extent)
+        product = extent if product is None else _apply("Mul", product, extent)
     return product
 
 
@@ -115,13 +172,13 @@ def _groups(shape: list[_core.Expr], base: list[_core.Expr]) -> list[tuple[list[
     return groups
 
 
-def load(view: View, indices: list[_core.Expr], span: _core.Span) -> _core.Expr:
+def load(view: Seen, indices: list[_core.Expr], span: _core.Span) -> _core.Expr:
     """One element of a view."""
     value = _core.load(view.buffer, base_indices(view, indices), span)
     return value if view.dtype == view.buffer.dtype else _core.bitcast(value, view.dtype, span)
 
 
-def store(view: View, indices: list[_core.Expr], value: _core.Expr, span: _core.Span) -> _core.Stmt:
+def store(view: Seen, indices: list[_core.Expr], value: _core.Expr, span: _core.Span) -> _core.Stmt:
     """A store of a value, of the type of the view, to one element."""
     if view.dtype != view.buffer.dtype:
         value = _core.bitcast(value, view.buffer.dtype, span)
