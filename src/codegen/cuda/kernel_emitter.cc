@@ -34,6 +34,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
       interface_(kernel_interface(*source.stmt)) {
   kernel_.name = c::symbol_of(source.name);
   kernel_.threads = launched_threads(*source.stmt);
+  kernel_.own_threads = source.stmt->threads;
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     position_[interface_.buffers[i].get()] = i;
     kernel_.alignments.push_back(std::max<int64_t>(interface_.buffers[i]->dtype.bytes(), 1));
