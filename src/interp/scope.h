@@ -29,6 +29,16 @@ struct Arrivals {
   std::vector<Sender> senders;
 };
 
+class VectorAccess;
+
+/// The element of one lane of a vector access, between memory and the lane.
+struct LaneValue {
+  Scalar value{};
+  int64_t offset = 0;   ///< in the instance
+  int64_t address = 0;  ///< in memory, in elements
+  bool undefined = false;
+};
+
 /// The state of one executor: the only one of a function without a mesh, or a core.
 struct Frame {
   std::vector<Scalar> vars;
@@ -42,6 +52,8 @@ struct Frame {
   std::vector<Frame>* cores = nullptr;           ///< of the mesh, by rank
   std::unordered_map<size_t, int64_t> home;      ///< the core of a buffer of T.peer, by its slot
   std::unordered_map<size_t, Arrivals> arrivals;  ///< by the slot of the mbarriers
+  std::vector<std::vector<LaneValue>> vectors;    ///< of each vector access
+  int64_t lane = 0;                               ///< that runs, of the innermost loop with vector accesses
   Trace* trace = nullptr;  ///< present in a checked run
 };
 
@@ -87,6 +99,9 @@ class Scope {
   std::unordered_set<size_t> bound;
   /// The slot of the variable of the innermost loop around what is being prepared, if that counts lanes from 0.
   std::optional<size_t> lane;
+  /// The vector accesses of that loop; null if it has no lanes.
+  std::vector<const VectorAccess*>* vectors = nullptr;
+  size_t vector_slots = 0;  ///< vector accesses so far
   /// Does what is being prepared stand in an iteration of an independent loop of the kernel?
   bool in_iteration = false;
   /// The store or tile operation being prepared; null outside of one.

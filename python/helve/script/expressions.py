@@ -654,7 +654,7 @@ def _text_of(operation: str) -> str:
 
 
 _STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "may_alias", "assume", "update", "store_nontemporal",
-               "prefetch")
+               "store_vector", "prefetch")
 
 
 def _remedy_for(construct: Construct) -> str:

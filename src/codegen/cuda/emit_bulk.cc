@@ -20,12 +20,6 @@ void KernelEmitter::copy_bulk(const TileOp& s) {
   HELVE_CHECK(counted, "a copy by TMA that no group counts");
   const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
   block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
-  for (const size_t i : {0, 1}) {
-    const auto found = position_.find(s.region(i).buffer.get());
-    if (found == position_.end()) continue;
-    int64_t& alignment = kernel_.alignments[found->second];
-    alignment = std::max(alignment, kBulkUnit);
-  }
 }
 
 void KernelEmitter::begin_pieces(const TileOp& s) {
