@@ -80,8 +80,8 @@ void bind_cuda(py::module_& module) {
         return widen_accesses(place_arrays(f, options), options);
       },
       py::arg("function"),
-      "A function in thread form whose lanes access memory together, as vectors, and whose threads keep arrays at their "
-      "places: what code generation prints.");
+      "A function in thread form whose lanes access memory together, as vectors, and whose threads keep arrays at "
+      "their places: what code generation prints.");
   module.def(
       "narrow_accesses", [](const FunctionRef& f) { return narrow_accesses(f, {}); }, py::arg("function"),
       "A function in thread form without vectors and asynchronous copies of global memory: the variant for tensors "

@@ -16,10 +16,7 @@ namespace {
 class VectorPlace {
  public:
   VectorPlace(const Storage& buffer, const std::vector<Expr>& indices, int64_t width, const Span& span, Scope& scope)
-      : element_(buffer, indices, scope, span),
-        slot_(scope.vector_slots++),
-        width_(width),
-        span_(span) {
+      : element_(buffer, indices, scope, span), slot_(scope.vector_slots++), width_(width), span_(span) {
     const Buffer& declared = static_cast<const Buffer&>(buffer);
     if (declared.scope == MemoryScope::Shared) addresses_ = addresses_of(declared);
   }

@@ -110,8 +110,9 @@ std::string Spelling::allocation(const Buffer& buffer) {
   }
   const std::string layout = buffer.layout ? fmt::format(", layout={}", quoted(to_string(*buffer.layout))) : "";
   const std::string offset = buffer.offset ? fmt::format(", offset={}", *buffer.offset) : "";
-  const std::string place =
-      buffer.place == ArrayPlace::Registers ? "" : fmt::format(", place={}", quoted(std::string(to_string(buffer.place))));
+  const std::string place = buffer.place == ArrayPlace::Registers
+                                ? ""
+                                : fmt::format(", place={}", quoted(std::string(to_string(buffer.place))));
   return fmt::format("T.{}({}, \"{}\"{}{}{}{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile, layout,
                      offset, place);
 }

@@ -52,8 +52,9 @@ class LaneAccesses {
   bool moves(const Access& access) const {
     const bool always = std::none_of(access.path.begin(), access.path.end(),
                                      [](const StepRef& step) { return step->condition != nullptr; });
-    return always && std::all_of(access.ranges.begin(), access.ranges.end(),
-                                 [&](const Range& range) { return is_known(range.begin); }) &&
+    return always &&
+           std::all_of(access.ranges.begin(), access.ranges.end(),
+                       [&](const Range& range) { return is_known(range.begin); }) &&
            moves(access.buffer.get());
   }
 
@@ -74,9 +75,8 @@ class LaneAccesses {
  private:
   /// Does another buffer that may share memory with `buffer` conflict with it?
   bool clashes(const Buffer* buffer) const {
-    const bool written = std::any_of(accesses_.begin(), accesses_.end(), [&](const Access* each) {
-      return each->write && each->buffer.get() == buffer;
-    });
+    const bool written = std::any_of(accesses_.begin(), accesses_.end(),
+                                     [&](const Access* each) { return each->write && each->buffer.get() == buffer; });
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const Access* each) {
       return each->buffer.get() != buffer && (written || each->write) &&
              may_overlap(may_alias_, each->buffer.get(), buffer);

@@ -32,8 +32,8 @@ class Widths {
   explicit Widths(const std::unordered_map<const Object*, VectorWidth>& widths) : widths_(widths) {}
 
   Stmt operator()(const Stmt& s) {
-    const Stmt out = map_parts(
-        s, [&](const Expr& e) { return expression(e); }, [&](const Stmt& part) { return (*this)(part); });
+    const Stmt out =
+        map_parts(s, [&](const Expr& e) { return expression(e); }, [&](const Stmt& part) { return (*this)(part); });
     const auto found = widths_.find(s.get());
     if (found == widths_.end()) return out;
     return Stmt(copy_with(*as<Store>(out), [&](Store& store) {
@@ -87,7 +87,8 @@ class Widening final : public ScopedRewriter {
         if (!body) return Stmt();
         Facts inner = facts;
         inner.assume(holds);
-        const Stmt lanes = for_loop(loop.loop, loop.vars, loop.begins, loop.extents, body, 1, loop.span, loop.scheduled);
+        const Stmt lanes =
+            for_loop(loop.loop, loop.vars, loop.begins, loop.extents, body, 1, loop.span, loop.scheduled);
         return widened(lanes, *as<For>(lanes), inner);
       };
       return if_then(guard->condition, lanes_of(guard->then_body, guard->condition),
@@ -124,8 +125,8 @@ class Widening final : public ScopedRewriter {
     if (!is_own((reads ? store->indices : load->indices)[0], facts)) return {};
     Facts inside = facts;
     inside.bind_loop(loop.vars[0], loop.begins[0], loop.extents[0]);
-    const int64_t width = std::min(width_of(to, store->indices, loop, facts, inside),
-                                   width_of(from, load->indices, loop, facts, inside));
+    const int64_t width =
+        std::min(width_of(to, store->indices, loop, facts, inside), width_of(from, load->indices, loop, facts, inside));
     if (width == 0) return {};
     return {{store, {width, store->indices}}, {load, {width, load->indices}}};
   }

@@ -55,8 +55,8 @@ void KernelEmitter::alloc(const Alloc& s) {
 /// An array of a thread.
 void KernelEmitter::array(const Alloc& s, const char* alignment, int64_t count) {
   const Buffer& buffer = *s.buffer;
-  line(fmt::format("{}{}{} {}[{}];", buffer.place == ArrayPlace::Memory ? "volatile " : "", alignment, element_type(buffer),
-                   names_.define(&buffer, buffer.name), count),
+  line(fmt::format("{}{}{} {}[{}];", buffer.place == ArrayPlace::Memory ? "volatile " : "", alignment,
+                   element_type(buffer), names_.define(&buffer, buffer.name), count),
        s.span);
 }
 

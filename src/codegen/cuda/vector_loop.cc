@@ -36,8 +36,7 @@ void KernelEmitter::stage(const For& s, const Object* node, const Buffer& buffer
   Facts inside = facts_;
   inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   const Address address = address_of(buffer, indices, inside);
-  const Expr start =
-      address.swizzled(expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}}))));
+  const Expr start = address.swizzled(expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}}))));
   auto same = std::find_if(staged_.begin(), staged_.end(), [&](const Staged& other) {
     return !store && !other.writes && other.buffer == &buffer && same_expr(other.start, start);
   });

@@ -40,9 +40,7 @@ void verify_misalignment(const Buffer& buffer, int64_t unit, const Span& span) {
 void verify_vector_access(const std::string& operation, const char* operand, const Buffer& buffer,
                           const std::vector<Expr>& indices, int64_t width, const For* lanes, const Span& span) {
   const auto refuse = [&](const char* parameter, const std::string& value, const std::string& reason,
-                          const char* remedy) {
-    refuse_argument(operation, parameter, value, reason, remedy, span);
-  };
+                          const char* remedy) { refuse_argument(operation, parameter, value, reason, remedy, span); };
   const std::string element = fmt::format("an element of '{}'", buffer.name);
   const int64_t* extent = lanes ? int_value(lanes->extents[0]) : nullptr;
   if (!extent) {

@@ -12,7 +12,8 @@ namespace helve::testing {
 namespace {
 
 TEST(BaseAlignment, IsThatOfTheWidestAccess) {
-  const BufferRef a = param("A", kFloat32, {256}), b = param("B", kFloat32, {256}), c = param("C", {TypeCode::Int, 8}, {256});
+  const BufferRef a = param("A", kFloat32, {256}), b = param("B", kFloat32, {256}),
+                  c = param("C", {TypeCode::Int, 8}, {256});
   const BufferRef d = param("D", kFloat64, {256}), s = shared("S", kFloat32, {256});
   const VarRef v = make_var("v");
   const Expr at(v);
@@ -39,7 +40,8 @@ TEST(ConstantBuffers, AreReadAndNeverWritten) {
   const BufferRef a = param("A", kFloat32, {256}), b = param("B", kFloat32, {256}), c = param("C", kFloat32, {256});
   const Stmt copies = store(b, {idx(0)}, load(a, {idx(0)}) + load(c, {idx(1)}));
   EXPECT_EQ(constant_in(copies), (std::vector<std::string>{"A", "C"}));
-  EXPECT_EQ(constant_in(copies, {MayAlias{{a, b}, {}, {}}}), (std::vector<std::string>{}));  // A may be B, and is loaded
+  EXPECT_EQ(constant_in(copies, {MayAlias{{a, b}, {}, {}}}),
+            (std::vector<std::string>{}));  // A may be B, and is loaded
   EXPECT_EQ(constant_in(seq({copies, store(a, {idx(1)}, load(b, {idx(1)}))})), (std::vector<std::string>{}));
 }
 

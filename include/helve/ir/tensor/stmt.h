@@ -142,8 +142,8 @@ struct Store final : StmtNode {
   bool is_atomic() const { return helve::is_atomic(mode); }
   bool is_update() const { return helve::is_update(mode); }
   static constexpr auto fields() {
-    return std::tuple{field("mode", &Store::mode), field("buffer", &Store::buffer), field("indices", &Store::indices),
-                      field("value", &Store::value), field("piece", &Store::piece), field("width", &Store::width)};
+    return std::tuple{field("mode", &Store::mode),   field("buffer", &Store::buffer), field("indices", &Store::indices),
+                      field("value", &Store::value), field("piece", &Store::piece),   field("width", &Store::width)};
   }
 };
 
