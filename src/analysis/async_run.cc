@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/buffer_layout.h"

@@ -45,14 +45,16 @@ def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = No
 def abs(x: _Scalar) -> _Expr:
     """The scalar operator Abs."""
 
-def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
-    """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place."""
+def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
+    """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.
+    `place` says in a lowered program where a thread keeps its part: "packed" in registers, or in "memory"."""
 
 def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer in global memory; in a mesh function one instance per core."""
 
-def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
-    """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none."""
+def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
+    """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none. `place` as for
+    T.alloc_fragment."""
 
 def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None, slots: _Any | None = None) -> _Any:
     """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.
@@ -310,6 +312,10 @@ def ldmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     the thread; before, dst is a fragment that has this layout. A warp moves 8 x 8 elements at a time, each of
     its threads giving the address of a row."""
 
+def load_vector(src: _Any, width: _Any) -> _Any:
+    """An element, of lanes that are read before the first of them runs in accesses of so many bytes, in a lowered
+    program."""
+
 def local_shape(tensor: _Any) -> _Any:
     """The true extents of the executing core's block."""
 
@@ -490,6 +496,9 @@ def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
 def store_nontemporal(dst: _Any, value: _Any, piece: _Any) -> _Any:
     """A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program."""
 
+def store_vector(dst: _Any, value: _Any, width: _Any) -> _Any:
+    """A store to one element, of lanes that are written after the last of them has run in accesses of so many
+    bytes, in a lowered program."""
 def symbolic(name: _b.str, dtype: _b.str = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
 
