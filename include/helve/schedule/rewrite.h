@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "helve/schedule/edit.h"
+#include "helve/schedule/legality.h"
 
 namespace helve {
 
-/// Variables of old loops in terms of new ones; one that is not named keeps its value.
+/// Variables of old loops in terms of new ones; one that is not named keeps its value, or is that of the last
+/// iteration where its loop is gone.
 using LoopValues = std::vector<std::pair<VarRef, Expr>>;
 
 /// A statement of the new function, with all below it, runs what one of the old function ran.
@@ -21,11 +23,12 @@ struct Piece {
   LoopValues values;
 };
 
-/// A new function with an operation that stands for loops, written with the loops that it means
-/// (analysis/operation_loops.h).
+/// A new function with what its change means: the loops of an operation (analysis/operation_loops.h), or the statements
+/// of another function before the steps of a schedule of that.
 struct Meaning {
-  FunctionRef function;
-  Block place;  ///< of the loops
+  Edited edited;
+  Block place;  ///< of the loops or statements
+  RegionForm form = RegionForm::Operation;
 };
 
 /// The value of a store stands in the place of a load. The load and the store are in the old function, or, in a rewrite
@@ -49,8 +52,12 @@ struct Rewrite {
   /// Judged as the rewrite of the new function to the old one: stores that are new give values that stood in the place
   /// of loads. Without pieces; `by_value` and `inlined` are of that rewrite.
   bool backwards = false;
-  /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
+  /// Judged in the place of the new function; pieces are of statements here.
   std::optional<Meaning> meaning = {};
+  /// What is known of the steps from the meaning to the new function: do some change the order of reductions, and why
+  /// is one not proved, if one is not?
+  bool reassociates = false;
+  std::string unproved = {};
 };
 
 }  // namespace helve
