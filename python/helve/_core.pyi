@@ -762,7 +762,7 @@ class Finder:
     @property
     def index(self) -> int: ...
 
-TraceArgument = Finder | list[Finder] | int | str
+TraceArgument = Finder | list[Finder] | int | str | ScheduleVersion
 
 class TraceStep:
     """One step of a schedule, statements by finders."""
@@ -789,6 +789,8 @@ class ScheduleVersion:
     @property
     def function(self) -> Function: ...
     @property
+    def before(self) -> ScheduleVersion | None: ...
+    @property
     def step(self) -> TraceStep: ...
     @property
     def results(self) -> list[Cursor]: ...
@@ -799,11 +801,11 @@ def primitive_rows() -> list[tuple[str, list[tuple[str, str, list[str]]]]]:
 def start_schedule(function: Function) -> ScheduleVersion:
     """The schedule without steps."""
 
-def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], unsafe: str | None, place: Span) -> ScheduleVersion:
+def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str | ScheduleVersion], unsafe: str | None, place: Span) -> ScheduleVersion:
     """The version after one more step."""
 
 def core_phases(function: Function) -> Function: ...
-def unchecked_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], place: Span) -> Function:
+def unchecked_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str | ScheduleVersion], place: Span) -> Function:
     """The function that a step would make, legal or not, for tests of what is refused."""
 
 def replay_step(version: ScheduleVersion, step: TraceStep, place: Span) -> ScheduleVersion:
