@@ -156,7 +156,7 @@ int64_t Program::resident_blocks(const Launch& launch, const Site& site) const {
                             nullptr,
                             &cluster,
                             1};
-  cuda.resident_clusters(&count, function, &config);
+  cuda.resident_clusters(&count, site.function, &config);
   if (count == 0) {
     throw UserError(Code::ClusterSize, {},
                     {{"kernel", launch.name}, {"cluster", launch.cluster}, {"device", device_.text()}});
