@@ -793,6 +793,7 @@ def start_schedule(function: Function) -> ScheduleVersion:
 def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str | ScheduleVersion], unsafe: str | None, place: Span) -> ScheduleVersion:
     """The version after one more step."""
 
+def core_phases(function: Function) -> Function: ...
 def unchecked_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str | ScheduleVersion], place: Span) -> Function:
     """The function that a step would make, legal or not, for tests of what is refused."""
 
@@ -930,6 +931,9 @@ class Machine:
     @property
     def peaks(self) -> dict[str, float]:
         """Dense products and sums in a second, by dtype."""
+
+def device_arch() -> str | None:
+    """The architecture of the first GPU ("sm_90a"), or None where there is none."""
 
 def gpu_machine(arch: str) -> Machine | None:
     """The machine of an architecture ("sm_90a"), the nearest older one where it is not known, else None."""

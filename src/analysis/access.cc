@@ -437,6 +437,8 @@ class Collector {
     kernel_ = nullptr;
   }
 
+  void collect(const Stmt&, const Role& n) { visit_body(n.body); }
+
   void collect(const Stmt& s, const TileOp& n) {
     for (const TileOperand& operand : n.operands) {
       if (const Expr* e = std::get_if<Expr>(&operand)) visit(*e);

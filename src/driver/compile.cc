@@ -135,6 +135,7 @@ std::vector<ScheduleChoice> CompiledKernel::schedules() const {
   FunctionRef before = function_;
   for (const auto& [pass, after] : lower(function_, quiet).stages) {
     std::vector<ScheduleChoice> chosen;
+    if (pass == "make_rings") chosen = ring_choices(before, options);
     if (pass == "pipeline_loops") chosen = pipeline_choices(before, options);
     if (pass == "lower_tile_ops") chosen = schedule_choices(before, options);
     out.insert(out.end(), chosen.begin(), chosen.end());
@@ -154,9 +155,10 @@ std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionR
 }
 
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps,
-                                                  int64_t placement) {
+                                                  int64_t placement, int64_t roles) {
   CompileOptions options;
   options.placement = placement;
+  options.roles = roles;
   options.target = Target::Interp;
   options.check = check;
   options.steps = steps;

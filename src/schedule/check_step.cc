@@ -13,6 +13,7 @@
 #include "helve/schedule/find.h"
 #include "helve/schedule/legality.h"
 #include "plain_update.h"
+#include "unseen.h"
 
 namespace helve {
 
@@ -57,6 +58,7 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
         to, Origin{there->second.stmt.get(), there->second.visit, before.numbers.at(from).visit, values});
   };
   for (const auto& [at, numbered] : before.numbers) {
+    if (rewrite.meaning) break;  // cursors are of the new function
     if (const std::optional<Cursor> now = rewrite.edited.forward(at)) add(at, *now, rewrite.values);
   }
   for (const Piece& piece : rewrite.pieces) {
@@ -74,9 +76,20 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   return out;
 }
 
-/// The loops that an operation means, compared with the nest in whose place it is. Integers wrap, so that plain sums of
-/// them are sums in any order; those of floats are not.
+/// The loops that are meant, compared with those in whose place the operation, or the program of cores, is; or the
+/// statements of a function without its schedule, of which pieces tell all that stands in their block. An
+/// operation combines in any order: integers wrap, so that plain sums of them are sums in any order; those of floats
+/// are not.
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
+  if (meaning.form == RegionForm::Program) {
+    const Cursor &old = rewrite.before.first, &now = meaning.place.first;
+    const bool one = rewrite.before.size == 1;
+    const NumberedRegion before(one ? statement_at(*f, old) : body_around(*f, old), one ? old : old.at(0));
+    const NumberedRegion after(
+        one ? seq(statements_of(meaning.function, meaning.place)) : body_around(*meaning.function, now),
+        one ? now : now.at(0));
+    return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), rewrite.by_value);
+  }
   std::optional<Stmt> ordered;
   const Stmt updated = helve::rewrite(statement_at(*f, rewrite.before.first), [&](const Stmt& s) {
     const Stmt out = plain_update(s);
@@ -85,14 +98,18 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
   });
   const FunctionRef was = replace(f, rewrite.before, {updated}).function;
   const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
-  const NumberedRegion after(seq(statements_of(meaning.edited.function, meaning.place)), meaning.place.first);
-  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {},
-                               RegionForm::Operation);
+  const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+  Legality out =
+      check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {}, meaning.form);
   if (out.verdict == Verdict::Proved && ordered) {
     out.verdict = Verdict::Unknown;
     out.reason = fmt::format("the order of '{}' is part of the program, where T.update would leave it open",
                              head_text(*ordered));
   }
+  if (out.verdict != Verdict::Proved || !rewrite.unseen) return out;
+  const bool reassociates = out.reassociates;
+  out = check_unseen(*rewrite.unseen);
+  out.reassociates = reassociates;
   return out;
 }
 
@@ -130,16 +147,7 @@ Legality legality_backwards(const FunctionRef& f, const Rewrite& rewrite) {
 
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
   if (rewrite.backwards) return legality_backwards(f, rewrite);
-  if (rewrite.meaning && rewrite.meaning->form == RegionForm::Operation) {
-    return legality_of(f, rewrite, *rewrite.meaning);
-  }
-  if (rewrite.meaning) {
-    Rewrite meant = rewrite;
-    meant.edited = rewrite.meaning->edited;
-    meant.after = rewrite.meaning->place;
-    meant.meaning.reset();
-    return legality_of(f, meant);
-  }
+  if (rewrite.meaning) return legality_of(f, rewrite, *rewrite.meaning);
   const ExactEngine engine;
   if (rewrite.before.size == 1) {
     const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
@@ -184,6 +192,7 @@ std::string remedy(RewriteFault fault, bool moved) {
     case RewriteFault::Filled: return "fill partial results with the identity in front of their first update";
     case RewriteFault::Merged: return "merge each partial result behind its last update, once";
     case RewriteFault::Outside: return "merge only elements that are updated now";
+    case RewriteFault::Seen: return "let statements read what is computed now only, or leave out tail=\"whole\"";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
     case RewriteFault::Turned:
@@ -242,9 +251,6 @@ void require_valid(const FunctionRef& f, const Arguments& arguments) {
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe) {
   require_valid(rewrite.edited.function, arguments);
-  if (rewrite.meaning && rewrite.meaning->form == RegionForm::Program) {
-    require_valid(rewrite.meaning->edited.function, arguments);
-  }
   Legality legality = legality_of(in_calls_of(rewrite.edited.function, f), rewrite);
   if (legality.verdict == Verdict::Proved && !rewrite.unproved.empty()) {
     legality.verdict = Verdict::Unknown;
@@ -253,9 +259,8 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
   std::vector<std::string> needs = added_assumptions(f, rewrite.edited.function);
   if (legality.verdict == Verdict::Proved) {
     const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
-    return {legality.reassociates || rewrite.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal,
-            {},
-            std::move(needs)};
+    const bool reassociates = legality.reassociates || rewrite.reassociates || open;
+    return {reassociates ? StepEffect::Reassociated : StepEffect::Equal, {}, std::move(needs)};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;

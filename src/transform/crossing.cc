@@ -127,6 +127,8 @@ class Walk {
     return true;
   }
 
+  void visit(const Role& n, const Stmt&, BufferSet& whole) { run(n.body, whole); }
+
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
     read_exprs(s, whole);
     const TileOpRow& row = n.row();

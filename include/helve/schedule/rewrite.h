@@ -23,12 +23,19 @@ struct Piece {
   LoopValues values;
 };
 
-/// A new function with what its change means: the loops of an operation (analysis/operation_loops.h), or the statements
-/// of another function before the steps of a schedule of that.
+/// A new function with what stands for loops, written with the loops that it means: one tile operation
+/// (analysis/operation_loops.h), or a program of cores (analysis/core_phases.h). Or with the statements of another
+/// function, before the steps of a schedule of that.
 struct Meaning {
-  Edited edited;
+  FunctionRef function;
   Block place;  ///< of the loops or statements
   RegionForm form = RegionForm::Operation;
+};
+
+/// Stores of single elements that the new program runs besides those of the old one, written into it.
+struct Unseen {
+  FunctionRef function;
+  std::vector<Cursor> stores;
 };
 
 /// The value of a store stands in the place of a load. The load and the store are in the old function, or, in a rewrite
@@ -54,6 +61,8 @@ struct Rewrite {
   bool backwards = false;
   /// Judged in the place of the new function; pieces are of statements here.
   std::optional<Meaning> meaning = {};
+  /// What the meaning leaves out, for nobody sees it (unseen.h).
+  std::optional<Unseen> unseen = {};
   /// What is known of the steps from the meaning to the new function: do some change the order of reductions, and why
   /// is one not proved, if one is not?
   bool reassociates = false;

@@ -27,6 +27,9 @@ FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options)
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef version_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_operands(const FunctionRef& f, const PassOptions& options);
+FunctionRef join_roles(const FunctionRef& f, const PassOptions& options);
+FunctionRef make_rings(const FunctionRef& f, const PassOptions& options);
+FunctionRef split_roles(const FunctionRef& f, const PassOptions& options);
 FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_tile_loops(const FunctionRef& f, const PassOptions& options);
@@ -56,6 +59,9 @@ FunctionRef legalize_vectors(const FunctionRef& f, const PassOptions& options);
 FunctionRef unroll_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef prefetch_reads(const FunctionRef& f, const PassOptions& options);
 FunctionRef stream_stores(const FunctionRef& f, const PassOptions& options);
+
+/// The choices of make_rings for the pipelined loops of its input whose copies become rings, inner ones first.
+std::vector<ScheduleChoice> ring_choices(const FunctionRef& f, const PassOptions& options);
 
 /// The choices of pipeline_loops for the pipelined loops of its input, inner ones first.
 std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options);
