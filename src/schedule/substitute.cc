@@ -85,7 +85,8 @@ class Substitute {
       require_valid(out.edited.function, arguments_);
       out.meaning = Meaning{out.edited.function, block, RegionForm::Program};
       for (size_t i = 0; i < all.size() && pattern.size() > 1; ++i) {
-        if (i < at_.position() || i >= at_.position() + pattern.size()) out.pieces.push_back({at_.at(i), at_.at(i), {}});
+        if (i < at_.position() || i >= at_.position() + pattern.size())
+          out.pieces.push_back({at_.at(i), at_.at(i), {}});
       }
       const std::vector<Stmt> scheduled = block_of(placed(body_of(leaf_), without).stmt);
       out.edited = replace(f_, block, scheduled);
