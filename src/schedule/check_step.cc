@@ -76,7 +76,8 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   return out;
 }
 
-/// The loops that are meant, compared with those in whose place the operation, or the program of cores, is. An
+/// The loops that are meant, compared with those in whose place the operation, or the program of cores, is; or the
+/// statements of a function without its schedule, of which pieces tell all that stands in their block. An
 /// operation combines in any order: integers wrap, so that plain sums of them are sums in any order; those of floats
 /// are not.
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
@@ -264,9 +265,8 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
   std::vector<std::string> needs = added_assumptions(f, rewrite.edited.function);
   if (legality.verdict == Verdict::Proved) {
     const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
-    return {legality.reassociates || rewrite.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal,
-            {},
-            std::move(needs)};
+    const bool reassociates = legality.reassociates || rewrite.reassociates || open;
+    return {reassociates ? StepEffect::Reassociated : StepEffect::Equal, {}, std::move(needs)};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;

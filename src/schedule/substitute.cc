@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "check_step.h"
 #include "footprint.h"
 #include "helve/analysis/access.h"
 #include "helve/analysis/effects.h"
