@@ -5,6 +5,9 @@
 // keep their shapes: they have slots instead of stages, which no subscript names. Later one role fills and another one
 // takes (split_roles), so that nothing of a loop or of the loops around it keeps copies from running ahead.
 //
+// A product whose sums the loop leaves alone may run while the next turn begins, so its slot is released one turn
+// later.
+//
 // The rule: a machine with products of warpgroups; a kernel of whole warpgroups that multiplies by them, without
 // collectives; a loop of two or more stages, all of whose copies that can begin early are boxes of tensors that the
 // kernel leaves alone; loops and conditions around it that do not depend on memory that the kernel writes. Where only
@@ -15,7 +18,8 @@
 //                                                               T.ring_commit(ring)
 //                                                               T.ring_wait(ring)
 //                                                               T.gemm(x, y, c, dispatch="wgmma")
-//                                                               T.ring_release(ring)
+//                                                               T.ring_release(ring, pending=1)
+//                                                           T.ring_release(ring)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,6 +46,7 @@ struct Group {
   std::vector<Stmt> fills;     ///< the copies
   std::vector<size_t> copies;  ///< their positions in the body
   size_t first = 0, last = 0;  ///< the statements between which their buffers are used
+  bool overlaps = false;       ///< the last of them is a product that the next turn may find unfinished
   BufferRef ring;
 };
 
@@ -107,7 +112,7 @@ class Rings final : public ScopedRewriter {
       const Region &src = copy.op->region(0), &dst = copy.op->region(1);
       const Stmt box = box_of(*copy.op, facts);
       if (!box || written.contains(src.buffer.get()) || !dst.whole()) return std::nullopt;
-      Group own{{box}, {copy.position}, body.size(), 0, nullptr};
+      Group own{{box}, {copy.position}, body.size(), 0, false, nullptr};
       for (size_t i = copy.position + 1; i < body.size(); ++i) {
         if (!uses(body[i], *dst.buffer)) continue;
         own.first = std::min(own.first, i);
@@ -124,7 +129,19 @@ class Rings final : public ScopedRewriter {
       }
     }
     if (out.empty()) return std::nullopt;
+    for (Group& group : out) group.overlaps = loop.num_stages > 2 && runs_on(body, group.last);
     return out;
+  }
+
+  /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses?
+  static bool runs_on(const std::vector<Stmt>& body, size_t at) {
+    const TileOp* op = as<TileOp>(body[at]);
+    if (!op || !multiplies(body[at])) return false;
+    const Buffer& sums = *op->region(2).buffer;
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (i != at && uses(body[i], sums)) return false;
+    }
+    return true;
   }
 
   /// The copy as one of boxes of a tensor, which waits for its commit; null if it is none.
@@ -230,11 +247,19 @@ class Rings final : public ScopedRewriter {
       const auto copies = [&](const Group& g) { return std::count(g.copies.begin(), g.copies.end(), i) > 0; };
       if (std::none_of(groups.begin(), groups.end(), copies)) body.push_back(before[i]);
       for (const Group& group : groups) {
-        if (group.last == i) body.push_back(event(TileOpcode::RingRelease, group, loop.span));
+        if (group.last == i) body.push_back(release(group, group.overlaps ? 1 : 0, loop.span));
       }
     }
-    return for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(std::move(body)), 1, loop.span,
-                    loop.scheduled);
+    std::vector<Stmt> out = {for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(std::move(body)), 1,
+                                      loop.span, loop.scheduled)};
+    for (const Group& group : groups) {
+      if (group.overlaps) out.push_back(release(group, 0, loop.span));
+    }
+    return seq(std::move(out), loop.span);
+  }
+
+  static Stmt release(const Group& group, int64_t pending, const Span& span) {
+    return tile_op(TileOpcode::RingRelease, {whole_region(group.ring), pending}, span);
   }
 
   static Stmt filling(const TileOp& box, const BufferRef& ring) {

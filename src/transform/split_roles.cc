@@ -1,6 +1,6 @@
 // What fills rings and what takes from them become two roles.
 // Input: the program of the threads of a block, whose rings are filled and taken in one sequence. Output: kernels with
-// rings have two roles: the kernel's own threads keep all but the copies that fill rings, a further warpgroup has these
+// rings have two roles: the kernel's own threads keep all but the copies that fill rings, further warps have these
 // alone, under the same loops and branches. One thread of it works; registers that the others do not need go to the
 // first role. The result is checked: put together again the roles are the sequence that they were cut from, and its
 // rings are in order (analysis/rings.h).
@@ -34,20 +34,22 @@ constexpr int64_t kRegisters = 65536;  // of a multiprocessor, which one block h
 constexpr int64_t kMostRegisters = 240;  // of a thread, in a budget
 constexpr int64_t kUnit = 8;  // in which budgets are counted
 
-/// The registers of each role's threads; 0: as many as the kernel begins with.
+/// The threads that fill, and the registers of each role's threads; 0: as many as the kernel begins with.
 struct Budget {
+  int64_t threads = 0;
   int64_t takes = 0;
   int64_t fills = 0;
 };
 
-/// A block with few threads has enough registers for all of them.
+/// Budgets are those of whole warpgroups, and of a block that has its multiprocessor for itself. One warpgroup has
+/// enough registers without: a warp beside it leaves room for a second block.
 Budget budget_of(int64_t threads) {
   const int64_t groups = threads / kWarpgroup, launched = threads + kWarpgroup;
-  if (groups < 2) return {};
+  if (groups < 2) return {kWarp, 0, 0};
   const int64_t fills = groups == 2 ? 40 : groups == 3 ? 32 : 24;
   const int64_t all = kRegisters / launched / kUnit * kUnit * launched;
   const int64_t takes = (all - fills * kWarpgroup) / threads / kUnit * kUnit;
-  return {std::min(takes, kMostRegisters), fills};
+  return {kWarpgroup, std::min(takes, kMostRegisters), fills};
 }
 
 /// Does it fill a ring?
@@ -137,7 +139,8 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel) {
   const Stmt all = seq(std::move(own), kernel->body->span);
   const Budget budget = budget_of(kernel->threads);
   common.push_back(role(0, kernel->threads, budget.takes, false, without_fills(all), kernel->span));
-  common.push_back(role(kernel->threads, kWarpgroup, budget.fills, true, renewed(Fills(all).slice(all)), kernel->span));
+  common.push_back(
+      role(kernel->threads, budget.threads, budget.fills, true, renewed(Fills(all).slice(all)), kernel->span));
   const Stmt out = seq(std::move(common), kernel->body->span);
   return copy_with(*kernel, [&](Kernel& copy) { copy.body = out; });
 }

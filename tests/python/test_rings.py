@@ -11,6 +11,7 @@ from ring_programs import gemm, gemm_arguments, persistent_gemm, two_rings
 import helve
 import helve.testing
 from helve import T, _core
+from helve.errors import warning_from
 
 ORDERS = (0, 1, 2, 3, 4)
 SHAPES = [(64, 16, 16), (72, 24, 48), (8, 8, 0), (136, 40, 80)]
@@ -56,12 +57,14 @@ def test_the_sequence_and_its_roles():
     sequence = _core.print(lowered["make_rings"])
     events = re.findall(r"T\.ring_\w+|cp_async_bulk_tensor|gemm", sequence.partition("else:")[0])
     assert events == ["T.ring_acquire", "cp_async_bulk_tensor", "cp_async_bulk_tensor", "T.ring_commit",
-                      "T.ring_wait", "gemm", "T.ring_release"]
+                      "T.ring_wait", "gemm", "T.ring_release", "T.ring_release"]
+    assert "T.ring_release(ring, pending=1)" in sequence  # the product may run while the next turn begins
     assert "slots=4" in sequence
     roles = _core.print(lowered["split_roles"]).partition("else:")[0]
-    takes, fills = roles.split("with T.role(128, 128, elect=True):")
+    takes, fills = roles.split("with T.role(128, 32, elect=True):")
     takes = takes.split("with T.role(0, 128):")[1]
-    assert re.findall(r"T\.ring_\w+|cp_async_bulk_tensor|wgmma\(", takes) == ["T.ring_wait", "wgmma(", "T.ring_release"]
+    assert re.findall(r"T\.ring_\w+|cp_async_bulk_tensor|wgmma\(", takes) == [
+        "T.ring_wait", "wgmma(", "T.ring_release", "T.ring_release"]
     assert re.findall(r"T\.ring_\w+|cp_async_bulk_tensor|wgmma\(", fills) == [
         "T.ring_acquire", "cp_async_bulk_tensor", "cp_async_bulk_tensor", "T.ring_commit"]
     assert [line.strip() for line in fills.splitlines() if "for " in line][0].startswith("for turn")
@@ -69,11 +72,13 @@ def test_the_sequence_and_its_roles():
 
 def test_budgets_of_registers():
     """What the producers do not need goes to the consumers."""
-    for groups, takes, fills in [(1, None, None), (2, 232, 40), (3, 160, 32)]:
+    budgets = [(1, "", "32"), (2, ", registers=232", "128, registers=40"), (3, ", registers=160", "128, registers=32"),
+               (4, ", registers=112", "128, registers=24")]
+    for groups, takes, fills in budgets:
         text = _core.print(last_stage(gemm(64 * groups, 32, 32, 128 * groups, 2)))
-        first, second = re.findall(r"with T\.role\((.*)\):", text)[:2]
-        assert (f"registers={takes}" in first) == (takes is not None)
-        assert (f"registers={fills}" in second) == (fills is not None)
+        threads = 128 * groups
+        assert re.findall(r"with T\.role\((.*)\):", text)[:2] == [
+            f"0, {threads}{takes}", f"{threads}, {fills}, elect=True"]
 
 
 def test_operands_with_other_uses_have_rings_of_their_own():
@@ -137,20 +142,20 @@ def plain_gemm():
     return main
 
 
-def crossing(bk=16):
+def crossing(bk=32):
     """How many turns the loop makes, the block computes."""
 
     @T.prim_func
-    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((16, 64), "float16"), n: T.Tensor((4,), "int32"),
-             C: T.Tensor((64, 16), "float32")):
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((32, 64), "float16"), n: T.Tensor((4,), "int32"),
+             C: T.Tensor((64, 32), "float32")):
         with T.Kernel(1, threads=128):
             a = T.alloc_shared((64, bk), "float16")
-            b = T.alloc_shared((16, bk), "float16")
+            b = T.alloc_shared((32, bk), "float16")
             count = T.alloc_shared((1,), "int32")
-            c = T.alloc_fragment((64, 16), "float32")
+            c = T.alloc_fragment((64, 32), "float32")
             T.reduce_sum(n, count, dim=0)
             T.clear(c)
-            for k in T.Pipelined(count[0], num_stages=2):
+            for k in T.Pipelined(T.index(count[0]), num_stages=2):
                 T.copy(A[:, k * bk : k * bk + bk], a)
                 T.copy(B[:, k * bk : k * bk + bk], b)
                 T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
@@ -164,7 +169,7 @@ def test_a_value_that_crosses_roles_is_named():
     function = crossing()
     warnings = _core.lowering_warnings(function.function, target="cuda", arch="sm_90a")
     assert [warning.code for warning in warnings] == ["HV0929"]
-    assert "'count'" in str(warnings[0])
+    assert "'count'" in str(warning_from(warnings[0]))
     assert "T.ring_" not in _core.print(last_stage(function))
 
 
@@ -192,9 +197,9 @@ def mutants(text):
             moved[at], moved[other] = moved[other], moved[at]
             yield f"lines {at} and {other} changed", moved
         if "T.ring_release" in lines[at]:
-            for pending in (1, 2):
-                yield f"line {at} pending {pending}", [
-                    *lines[:at], lines[at].rstrip(")") + f", pending={pending})", *lines[at + 1 :]]
+            for pending in (0, 1, 2, 3):
+                changed = re.sub(r"ring(, pending=\d)?\)", f"ring, pending={pending})", lines[at])
+                yield f"line {at} pending {pending}", [*lines[:at], changed, *lines[at + 1 :]]
     for at in lines_with(text, r"slots=\d"):
         for change in (-1, 1):
             changed = re.sub(r"slots=(\d)", lambda m: f"slots={int(m[1]) + change}", lines[at])
@@ -239,14 +244,14 @@ def test_the_verifier_objects_to_mutations(form):
             mutant = helve.parse("\n".join(lines) + "\n")
             stages(mutant)
         except helve.Error as fault:
-            assert fault.code in ("HV0312", "HV0105", "HV0301"), f"{what}: {fault}"
+            assert fault.code == "HV0320", f"{what}: {fault}"
             refused += 1
             continue
         harmless += 1
         for order in ORDERS:
             found = run(mutant, given, order, check="fences")
             np.testing.assert_array_equal(found[2], expected, err_msg=f"{what}, order {order}")
-    assert refused > 25 and harmless <= 12, (refused, harmless)
+    assert refused > 25 and harmless <= 10, (refused, harmless)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -257,7 +262,7 @@ def test_the_interpreter_finds_roles_that_wait_for_ever(order):
         line = next(line for line in text.splitlines() if f"T.{event}(" in line)
         with pytest.raises(helve.Error) as fault:
             run(helve.parse(text.replace(line + "\n", "")), given, order, check=None)
-        assert fault.value.code in ("HV0712", "HV0311")
+        assert fault.value.code in ("HV0720", "HV0311")
 
 
 def test_the_interpreter_finds_accesses_outside_of_brackets():

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "helve/analysis/early_copies.h"
@@ -32,6 +34,7 @@ struct RingState {
   bool filling = false;
   bool may_fill = false;  ///< some execution of the place is filling, others are not
   bool held = false;  ///< the use that was taken last is not released
+  std::set<const Buffer*> filled, may_be_filled;  ///< by copies since the slot was acquired
   bool operator==(const RingState&) const = default;
 };
 
@@ -123,6 +126,8 @@ class RingRun {
       state.may_fill |= other.may_fill || state.filling != other.filling;
       state.filling &= other.filling;
       state.held &= other.held;
+      std::erase_if(state.filled, [&](const Buffer* each) { return !other.filled.contains(each); });
+      state.may_be_filled.insert(other.may_be_filled.begin(), other.may_be_filled.end());
     }
     return out;
   }
@@ -140,9 +145,15 @@ class RingRun {
                                            ring.name));
         }
         state.filling = true;
+        state.filled.clear();
+        state.may_be_filled.clear();
         return;
       case RingEvent::Commit:
         if (!state.filling) refuse_ring(op.span, fmt::format("no slot of '{}' was acquired before", ring.name));
+        for (const auto& [buffer, of] : ring_of_) {
+          if (of != &ring || state.filled.contains(buffer)) continue;
+          refuse_ring(op.span, fmt::format("'{}' may not be filled in this slot of '{}'", buffer->name, ring.name));
+        }
         state.filling = false;
         ++state.ahead.least, ++state.ahead.most;
         return;
@@ -165,11 +176,11 @@ class RingRun {
     }
   }
 
-  void check(const RegionAccess& access, const TileOp* op) const {
+  void check(const RegionAccess& access, const TileOp* op) {
     const Buffer* buffer = access.region.buffer.get();
     const auto at = ring_of_.find(buffer);
     if (at == ring_of_.end()) return;
-    const RingState& state = state_.at(at->second);
+    RingState& state = state_.at(at->second);
     const bool fills = op && op->is_by_tma() && op->barriers() && op->barriers()->buffer.get() == at->second;
     if (access.write && !fills) {
       refuse_ring(access.span, fmt::format("'{}' is written, and only copies for its ring '{}' fill it", buffer->name,
@@ -179,16 +190,23 @@ class RingRun {
       refuse_ring(access.span, fmt::format("'{}' is filled outside of T.ring_acquire and T.ring_commit of '{}'",
                                            buffer->name, at->second->name));
     }
+    if (fills && access.write) {
+      if (state.may_be_filled.contains(buffer) || !access.region.whole()) {
+        refuse_ring(access.span, fmt::format("a slot of '{}' is filled by several copies", buffer->name));
+      }
+      state.filled.insert(buffer);
+      state.may_be_filled.insert(buffer);
+    }
     if (!access.write && !state.held) {
       refuse_ring(access.span, fmt::format("'{}' is read outside of T.ring_wait and T.ring_release of '{}'",
                                            buffer->name, at->second->name));
     }
   }
 
-  void accesses(const Stmt& s, const TileOp* op) const {
+  void accesses(const Stmt& s, const TileOp* op) {
     for (const RegionAccess& each : helve::accesses(s)) check(each, op);
   }
-  void expressions(const Stmt& s) const {
+  void expressions(const Stmt& s) {
     for (const RegionAccess& each : direct_accesses(s)) check(each, nullptr);
   }
 

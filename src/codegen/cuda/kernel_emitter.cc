@@ -79,7 +79,8 @@ CudaKernel KernelEmitter::emit() {
 void KernelEmitter::signature() {
   std::vector<std::string> list;
   parameters(list);
-  const bool alone = has_roles(*source_.stmt);  // budgets are those of the only block of a multiprocessor
+  bool alone = false;  // budgets are those of the only block of a multiprocessor
+  walk(source_.stmt->body, [&](const Stmt& s) { alone |= as<Role>(s) && as<Role>(s)->registers != 0; });
   const std::string head =
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}{})", kernel_.threads, alone ? ", 1" : "");
   const std::string one = fmt::format("{}({}) {{", kernel_.name, join(list, ", ", [](const auto& p) { return p; }));
