@@ -65,8 +65,9 @@ class Narrowing final : public ScopedRewriter {
     if (!op) return s;
     if (op->op == TileOpcode::CpAsync) return run(*op, facts);
     if (op->is_by_tma()) return box(*op, facts);
+    const bool orders = op->row().rule == TileRule::Wait || op->row().rule == TileRule::Sync;
     const bool orders_copies =
-        op->row().rule == TileRule::Wait || (op->row().rule == TileRule::Sync && op->op != TileOpcode::SyncThreads);
+        orders && op->op != TileOpcode::SyncThreads && copy_queue(*op).kind != CopyQueue::Kind::Products;
     const bool counts = op->barriers() && counts_bytes(enclosing_kernel()->body, *op->barriers()->buffer);
     return orders_copies && !counts ? seq({}, s->span) : s;
   }

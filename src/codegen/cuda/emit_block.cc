@@ -41,7 +41,8 @@ void KernelEmitter::alloc(const Alloc& s) {
       const int64_t* threads = int_value(buffer.shape.at(0));
       HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads, "fragment '" + buffer.name + "' is not divided");
       const int64_t count = elements(buffer, 1);
-      return array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
+      array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
+      return declare_words(buffer, s.span);
     }
     case MemoryScope::Local:
       HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");
