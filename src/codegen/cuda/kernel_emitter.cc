@@ -48,6 +48,7 @@ CudaKernel KernelEmitter::emit() {
   indexed_ = indexed_arrays(source_.stmt->body, machine_.thread_registers);
   find_collectives();
   find_maps();
+  find_products();
   signature();
   {
     Place place(*this);
