@@ -1,4 +1,5 @@
 // The types that tensor cores multiply, from their table.
+// Verifier, schedules and code generation read the same rows, so that none takes a type that another one lacks.
 #include "helve/ir/tensor/product_types.h"
 
 #include <algorithm>
