@@ -9,6 +9,7 @@
 #include "casters.h"
 #include "waiting.h"
 #include "helve/analysis/barriers.h"
+#include "helve/analysis/products_in_flight.h"
 #include "helve/driver/compile.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
@@ -228,6 +229,22 @@ void bind_driver(py::module_& module) {
       py::arg("function"),
       "Of a function in thread form: the buffers, and whether it is certain, where threads touch one element with no "
       "barrier between.");
+  module.def(
+      "early_uses",
+      [](const FunctionRef& f) {
+        return wait_for([f] {
+          std::vector<std::string> out;
+          walk(f->body, [&](const Stmt& s) {
+            const helve::Kernel* kernel = as<helve::Kernel>(s);
+            if (!kernel) return;
+            for (const EarlyUse& each : early_uses(*kernel)) out.push_back(each.buffer->name);
+          });
+          return out;
+        });
+      },
+      py::arg("function"),
+      "Of a function in thread form: the buffers that a statement touches while a product by T.wgmma uses them, or that "
+      "are registers of a product without a fence.");
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
   module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);

@@ -475,7 +475,7 @@ class Collector {
     Access t = box(region.buffer, region.ranges, false, n.place(i));
     t.may_pass_end = n.may_pass_end(i);
     t.executor = n.in_async_proxy(i) ? Executor::Async : moves_matrices(n) ? Executor::Warps : Executor::Path;
-    if (n.begins_copy()) t.queue = copy_queue(n);
+    if (n.begins()) t.queue = copy_queue(n);
     return t;
   }
 

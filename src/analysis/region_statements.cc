@@ -80,7 +80,7 @@ std::vector<RegionStatement> region_statements(const AccessModel& model) {
     if (whole || visit.stmt->kind == StmtKind::TileOp) {
       const Stmt stmt(visit.stmt);
       s.orders_all = has_operation(stmt, orders_all);
-      s.starts_copy = has_operation(stmt, [](const TileOp& op) { return op.begins_copy(); });
+      s.starts_copy = has_operation(stmt, [](const TileOp& op) { return op.begins(); });
     }
     s.orders_all |= in_step;  // threads around the region meet between its statements
     s.path = visit.path;

@@ -313,8 +313,10 @@ class KernelCode final : public StmtCode {
  private:
   void require_finished(Frame& frame) const {
     if (const auto left = frame.copies.unfinished()) {
-      throw UserError(Code::UnfinishedCopy, left->second, {}, {{span_, "the kernel"}},
-                      {"end with " + wait_text(scope_.queue(left->first)) + ", which waits for all copies"});
+      const CopyQueue& queue = scope_.queue(left->first);
+      const std::string work = work_text(queue);
+      throw UserError(Code::UnfinishedCopy, left->second, {{"work", work}}, {{span_, "the kernel"}},
+                      {"end with " + wait_text(queue) + (work == "copy" ? ", which waits for all copies" : "")});
     }
     frame.copies.finish();
   }

@@ -141,6 +141,10 @@ void run_fence_async(const Operands&, Frame& frame) {
   if (frame.trace) frame.trace->fence();
 }
 
+void run_wgmma_fence(const Operands&, Frame& frame) {
+  if (frame.trace) frame.trace->fence_registers();
+}
+
 /// The register of an element: the position in a fragment of `registers` a thread.
 int64_t register_position(const Point& place, int64_t registers) {
   return place.at(axes::tx()) * registers + place.at(axes::reg());
@@ -249,9 +253,10 @@ void run_mma(const Operands& op, Frame& frame) {
   const ProductOperand left(a, product.layouts.a, product.divided(), shape.transpose_a, shape.k);
   const ProductOperand right(b, product.layouts.b, product.divided(), shape.transpose_b, shape.n);
   const ProductOperand sums(c, product.layouts.c, product.divided(), false, shape.n);
-  const std::vector<Scalar> x = gather(a, kFloat32, op.span), y = gather(b, kFloat32, op.span);
-  std::vector<Scalar> out = gather(c, kFloat32, op.span);
-  const Fold add(Op::Add, kFloat32, op.span), multiply(Op::Mul, kFloat32, op.span);
+  const DType t = c.dtype();
+  const std::vector<Scalar> x = gather(a, t, op.span), y = gather(b, t, op.span);
+  std::vector<Scalar> out = gather(c, t, op.span);
+  const Fold add(Op::Add, t, op.span), multiply(Op::Mul, t, op.span);
   for (int64_t i = 0; i < shape.m; ++i) {
     for (int64_t j = 0; j < shape.n; ++j) {
       const int64_t warp = sums.warp_of(i, j);
@@ -262,13 +267,13 @@ void run_mma(const Operands& op, Frame& frame) {
       }
     }
   }
-  scatter(c, out, kFloat32, op.span);
+  scatter(c, out, t, op.span);
 }
 
 /// A factor of T.wgmma as the instructions read it: for each of the lines and each k the element, found in memory where
 /// the descriptor says that it is. `part`: lines of one instruction.
 std::vector<Scalar> described_factor(const View& view, const Region& region, const MatrixDescriptor& descriptor,
-                                     const FactorTile& tile, int64_t part, const Span& span) {
+                                     const FactorTile& tile, int64_t part, DType sums, const Span& span) {
   std::string reason;
   const std::optional<Layout> layout = tile_layout(region, &reason);
   HELVE_CHECK(layout, reason);
@@ -276,14 +281,15 @@ std::vector<Scalar> described_factor(const View& view, const Region& region, con
   for (int64_t element = 0; element < layout->size(); ++element) {
     element_at.emplace(layout->apply(element).front().at(axes::m()), element);
   }
-  const std::vector<Scalar> elements = gather(view, kFloat32, span);
+  const std::vector<Scalar> elements = gather(view, sums, span);
   std::vector<Scalar> out(elements.size());
+  const int64_t step = 256 / tile.bits;
   for (int64_t line = 0; line < tile.lines(); line += part) {
-    for (int64_t k = 0; k < tile.depth(); k += kProductDepth) {
+    for (int64_t k = 0; k < tile.depth(); k += step) {
       const int64_t start = descriptor_start(*layout, tile, line, k);
-      for (int64_t i = 0; i < part * kProductDepth; ++i) {
-        const int64_t own = i / kProductDepth, depth = i % kProductDepth;
-        const int64_t address = described_address(descriptor, tile.depth_last, start, own, depth);
+      for (int64_t i = 0; i < part * step; ++i) {
+        const int64_t own = i / step, depth = i % step;
+        const int64_t address = described_address(descriptor, tile, start, own, depth);
         const auto found = element_at.find(address);
         HELVE_CHECK(found != element_at.end(), "a descriptor that leads out of its tile");
         out[static_cast<size_t>((line + own) * tile.depth() + k + depth)] =
@@ -294,32 +300,60 @@ std::vector<Scalar> described_factor(const View& view, const Region& region, con
   return out;
 }
 
-/// As T.gemm, on what the descriptors describe.
+/// A of T.wgmma in registers: for each row and each k the element that the warp of the row's sums has, of group
+/// `column` along N.
+std::vector<Scalar> factor_in_registers(const View& view, const GroupOperands& operands, int64_t column, DType sums,
+                                        const Span& span) {
+  const std::vector<Scalar> elements = gather(view, sums, span);
+  if (!operands.divided()) return elements;
+  const GroupProduct product = operands.product();
+  const Layout layout = group_factor(product, operands.shape);
+  std::vector<Scalar> out(static_cast<size_t>(layout.size()));
+  for (int64_t element = 0; element < layout.size(); ++element) {
+    for (const Point& place : layout.apply(element)) {
+      if (place.at(axes::tx()) / kWarpgroup % product.groups.columns != column) continue;
+      out[static_cast<size_t>(element)] = elements[static_cast<size_t>(register_position(place, view.dims[1].extent))];
+    }
+  }
+  return out;
+}
+
+/// As T.gemm, on what the descriptors describe. It waits for its commit.
 void run_wgmma(const Operands& op, Frame& frame) {
   const GroupOperands operands = group_operands(*op.node);
   const ProductShape& shape = operands.shape;
-  const int64_t n = operands.product().n;
+  const GroupProduct product = operands.product();
   const View a = op.region("A").view(frame), b = op.region("B").view(frame), c = op.region("C").view(frame);
-  if (frame.trace) frame.trace->fly({}, kTensorCores);
-  const std::vector<Scalar> x =
-      described_factor(a, operands.a, operands.descriptor_a, tile_of_a(shape), kGroupRows, op.span);
-  const std::vector<Scalar> y = described_factor(b, operands.b, operands.descriptor_b, tile_of_b(shape), n, op.span);
-  if (frame.trace) frame.trace->fly({}, kNoThread);
+  const DType t = c.dtype();
+  const CopyNumber number = frame.copies.begin(op.queue, op.span);
+  if (frame.trace) frame.trace->fly(number, kTensorCores);
+  std::vector<std::vector<Scalar>> x;  // of each group along N
+  for (int64_t column = 0; column < product.groups.columns; ++column) {
+    x.push_back(operands.in_registers()
+                    ? factor_in_registers(a, operands, column, t, op.span)
+                    : described_factor(a, operands.a, operands.descriptor_a, tile_of_a(shape), kGroupRows, t, op.span));
+  }
+  const std::vector<Scalar> y =
+      described_factor(b, operands.b, operands.descriptor_b, tile_of_b(shape), product.n, t, op.span);
+  if (frame.trace) frame.trace->add_in_order(number);
   const bool clear = *op.node->clears();
-  std::vector<Scalar> out = clear ? filled(c, of_float(0)) : gather(c, kFloat32, op.span);
-  const Fold add(Op::Add, kFloat32, op.span), multiply(Op::Mul, kFloat32, op.span);
+  const Scalar zero = identity_of(ReduceKind::Sum, t);
+  std::vector<Scalar> out = clear ? filled(c, zero) : gather(c, t, op.span);
+  const Fold add(Op::Add, t, op.span), multiply(Op::Mul, t, op.span);
   for (int64_t i = 0; i < shape.m; ++i) {
     for (int64_t j = 0; j < shape.n; ++j) {
       const int64_t element = i * shape.n + j;
       const int64_t place =
           operands.divided() ? register_position(operands.sums.apply(element).front(), c.dims[1].extent) : element;
+      const std::vector<Scalar>& row = x[static_cast<size_t>(j / product.own_columns())];
       Scalar& sum = out[static_cast<size_t>(place)];
       for (int64_t k = 0; k < shape.k; ++k) {
-        sum = add(sum, multiply(x[static_cast<size_t>(i * shape.k + k)], y[static_cast<size_t>(j * shape.k + k)]));
+        sum = add(sum, multiply(row[static_cast<size_t>(i * shape.k + k)], y[static_cast<size_t>(j * shape.k + k)]));
       }
     }
   }
-  scatter(c, out, kFloat32, op.span);
+  scatter(c, out, t, op.span);
+  if (frame.trace) frame.trace->fly({}, kNoThread);
 }
 
 /// Elements are converted to the evaluation dtype of dst and folded in ascending order; the result is rounded once.
@@ -421,10 +455,12 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
       return block(is_group(s) ? run_copy_async : s.begins_copy() ? begin_copy : run_bulk_copy);
     case TileOpcode::CommitAsync:
     case TileOpcode::CommitBulk:
-    case TileOpcode::MbarrierCommit: return block(run_commit);
+    case TileOpcode::MbarrierCommit:
+    case TileOpcode::WgmmaCommit: return block(run_commit);
     case TileOpcode::WaitAsync:
     case TileOpcode::WaitBulk:
-    case TileOpcode::MbarrierWait: return block(run_wait);
+    case TileOpcode::MbarrierWait:
+    case TileOpcode::WgmmaWait: return block(run_wait);
     case TileOpcode::MbarrierInit: return block(run_mbarrier_init);
     case TileOpcode::RingAcquire: return block(run_ring_acquire);
     case TileOpcode::RingCommit: return block(run_ring_commit);
@@ -446,6 +482,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::AtomicMin: return block(run_atomic);
     case TileOpcode::SyncThreads: return block(run_sync_threads);
     case TileOpcode::FenceAsync: return block(run_fence_async);
+    case TileOpcode::WgmmaFence: return block(run_wgmma_fence);
     case TileOpcode::LoadMatrix: return block(run_load_matrix);
     case TileOpcode::StoreMatrix: return block(run_store_matrix);
     case TileOpcode::Mma: return block(run_mma);

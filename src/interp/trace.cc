@@ -63,6 +63,7 @@ bool is_of_one_executor(Code code) {
     case Code::NegativeShift:
     case Code::CopyInFlight:
     case Code::UnfencedWrite:
+    case Code::UnfencedRegisters:
     case Code::UninitialisedRead: return true;
     default: return false;
   }
@@ -133,7 +134,8 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
   const MemoryScope scope = instance.declaration().scope;
   const bool own = scope == MemoryScope::Local || scope == MemoryScope::Fragment;
   const int64_t of_block = site.statement ? kNoThread : kEveryThread;
-  const int64_t thread = own ? kNoThread : unit_ != kNoThread ? unit_ : thread_ == kNoThread ? of_block : thread_;
+  const int64_t of_registers = unit_ == kTensorCores ? kTensorCores : kNoThread;
+  const int64_t thread = own ? of_registers : unit_ != kNoThread ? unit_ : thread_ == kNoThread ? of_block : thread_;
   return {checker_->clock().now(), core_, &site, mode, thread, flight_, false, instance.placed() ? &instance : nullptr};
 }
 
@@ -206,7 +208,7 @@ Scalar Trace::read(Instance& instance, int64_t offset, const Site& site, Origin*
     if (!checker_->checks().races) break;
     check_flights(instance, offset, cell, site, false);
     check_fences(instance, offset, cell, site, false);
-    if (flight_) read_by_copy(cell, site);
+    if (flight_ && !adds_) read_by_copy(cell, site);
     const size_t level = conflict(shadow, cell.write, mark);
     if (level != kOrdered) report_race(instance, offset, level, {cell.write, true}, {mark, false});
     check(instance, offset, cell.updates, true, {mark, false});
@@ -285,7 +287,9 @@ bool Trace::left_by_several(const Shadow& shadow, const Cell& cell) const {
 void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,
                           bool writes) const {
   const bool arrives = is_global(instance.declaration());
-  if (checker_->in_flight(cell.into, arrives)) report_flight(instance, offset, cell.into, site, writes, true);
+  const bool in_order = adds_ && cell.into.copy.queue == flight_.queue;
+  if (!in_order && checker_->in_flight(cell.into, arrives))
+    report_flight(instance, offset, cell.into, site, writes, true);
   for (const Flight& from : cell.from) {
     if (writes && checker_->in_flight(from, false)) report_flight(instance, offset, from, site, writes, false);
   }
@@ -294,6 +298,7 @@ void Trace::check_flights(const Instance& instance, int64_t offset, const Cell& 
 void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site,
                          bool writes) const {
   if (unit_ == kNoThread || !checker_->checks().fences) return;
+  if (instance.declaration().scope == MemoryScope::Fragment) return check_registers(instance, offset, cell, site);
   const auto check = [&](const Mark& written) {
     if (written.thread == kTma || written.thread == kRing || !instance.shadow()->counts(written)) return;
     if (fenced_[static_cast<size_t>(written.core)].contains(written)) return;
@@ -301,6 +306,15 @@ void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& c
   };
   check(cell.write);
   for (const Mark& update : cell.updates) check(update);
+}
+
+void Trace::check_registers(const Instance& instance, int64_t offset, const Cell& cell, const Site& site) const {
+  const auto check = [&](const Mark& mark, bool written) {
+    if (mark.thread == kTensorCores || !instance.shadow()->counts(mark) || mark.time < register_fence_) return;
+    report_unfenced_registers(instance, offset, mark, written, site);
+  };
+  check(cell.write, true);
+  for (const Mark& read : cell.reads) check(read, false);
 }
 
 void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,

@@ -97,7 +97,15 @@ class Trace {
   void fly(const CopyNumber& copy, int64_t unit) {
     flight_ = copy;
     unit_ = unit;
+    adds_ = false;
   }
+  /// The following reads and writes are those of this product's sums, to which products in flight may add before it.
+  void add_in_order(const CopyNumber& product) {
+    fly(product, kTensorCores);
+    adds_ = true;
+  }
+  /// What threads have done with registers is done for the products that follow.
+  void fence_registers() { register_fence_ = checker_->clock().tick(); }
   /// An atomic store: the element becomes its previous value, combined with `value`.
   void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
 
@@ -180,6 +188,10 @@ class Trace {
                                   bool writes, bool copy_writes) const;
   /// Throws if TMA or a tensor core accesses what a thread has written without a fence and a barrier since.
   void check_fences(const Instance& instance, int64_t offset, const Cell& cell, const Site& site, bool writes) const;
+  /// Throws if a product takes registers that threads have accessed without a fence since.
+  void check_registers(const Instance& instance, int64_t offset, const Cell& cell, const Site& site) const;
+  [[noreturn]] void report_unfenced_registers(const Instance& instance, int64_t offset, const Mark& accessed,
+                                              bool written, const Site& site) const;
   [[noreturn]] void report_unfenced(const Instance& instance, int64_t offset, const Mark& written, const Site& site,
                                     bool writes) const;
   /// Does the element have a value from one of several iterations of a loop that has ended? Then it is undefined.
@@ -211,8 +223,10 @@ class Trace {
   std::vector<Passed> fenced_;  ///< for each core what it has written that TMA sees here
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible
   std::unordered_map<size_t, Origin> unset_;
+  int64_t register_fence_ = 0;  ///< when the block last executed T.wgmma_fence
   CopyNumber flight_;
   int64_t unit_ = kNoThread;
+  bool adds_ = false;  ///< the accesses are those of a product's sums
 };
 
 }  // namespace helve::interp

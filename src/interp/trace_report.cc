@@ -77,13 +77,25 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
 
 void Trace::report_flight(const Instance& instance, int64_t offset, const Flight& flight, const Site& site, bool writes,
                           bool copy_writes) const {
+  const CopyQueue& queue = checker_->queue(flight.copy.queue);
+  const std::string work = work_text(queue);
   throw UserError(Code::CopyInFlight, site.span,
                   {{"element", shape_text(instance.element_at(offset))},
                    {"buffer", instance.declaration().name},
                    {"access", writes ? "written" : "read"},
+                   {"work", work},
                    {"copy", copy_writes ? "has written" : "has read"}},
-                  {{flight.site->span, "the copy begins here"}},
-                  {"wait for the copy by " + wait_text(checker_->queue(flight.copy.queue)) + " first"});
+                  {{flight.site->span, "the " + work + " begins here"}},
+                  {"wait for the " + work + " by " + wait_text(queue) + " first"});
+}
+
+void Trace::report_unfenced_registers(const Instance& instance, int64_t offset, const Mark& accessed, bool written,
+                                      const Site& site) const {
+  throw UserError(Code::UnfencedRegisters, site.span,
+                  {{"element", shape_text(instance.element_at(offset))},
+                   {"buffer", instance.declaration().name},
+                   {"access", written ? "written" : "read"}},
+                  {{accessed.site->span, fmt::format("it is {} here", written ? "written" : "read")}});
 }
 
 void Trace::report_unfenced(const Instance& instance, int64_t offset, const Mark& written, const Site& site,

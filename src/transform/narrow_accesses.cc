@@ -70,8 +70,9 @@ class Narrowing final : public ScopedRewriter {
     if (!op) return s;
     if (op->op == TileOpcode::CpAsync) return run(*op, facts);
     if (op->is_by_tma()) return box(*op, facts);
+    const bool orders = op->row().rule == TileRule::Wait || op->row().rule == TileRule::Sync;
     const bool orders_copies =
-        op->row().rule == TileRule::Wait || (op->row().rule == TileRule::Sync && op->op != TileOpcode::SyncThreads);
+        orders && op->op != TileOpcode::SyncThreads && copy_queue(*op).kind != CopyQueue::Kind::Products;
     const bool counts = op->barriers() && counts_bytes(enclosing_kernel()->body, *op->barriers()->buffer);
     return orders_copies && !counts ? seq({}, s->span) : s;
   }
@@ -156,7 +157,7 @@ FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions& options) {
   if (rings_of(f->body).empty()) return insert_fences(with_body(f, Narrowing(*f).rewrite(f->body)), options);
   const FunctionRef joined = without_slots(join_roles(f, options));
   const FunctionRef narrow = with_body(joined, Narrowing(*joined).rewrite(joined->body));
-  return insert_fences(insert_barriers(narrow, options), options);
+  return insert_fences(insert_barriers(overlap_products(narrow, options), options), options);
 }
 
 }  // namespace helve

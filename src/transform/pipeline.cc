@@ -62,6 +62,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"simplify", simplify_function},
       {"place_shared_memory", place_shared_memory},  // shared memory gets layouts without bank conflicts
       {"partition_loops", partition_loops},  // loops are cut where a condition on their variable changes
+      {"overlap_products", overlap_products},  // products are waited for where something touches what they use
       {"insert_barriers", insert_barriers},  // threads that touch one element wait for each other
       {"allocate_shared", allocate_shared},  // buffers that are never used at once share bytes
       {"insert_fences", insert_fences},  // TMA sees what threads wrote

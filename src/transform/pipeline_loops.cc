@@ -17,6 +17,8 @@
 //              ... X[k % 3, i] ...
 // Every iteration reads the same data as before, and no copy is in flight after the loop. The barrier has two purposes:
 // after it every thread sees this iteration's copies, and has finished with the stage that is filled next.
+// Where a statement becomes a product that runs while the program goes on (T.wgmma), the next copies are issued behind
+// the first of these: the stage that they fill is that of the product before, so that one of the two is always running.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +38,9 @@ namespace {
 /// The loop with its copies issued ahead.
 class Pipeline {
  public:
-  Pipeline(const For& loop, std::vector<EarlyCopy> copies) : loop_(loop), copies_(std::move(copies)) {
+  /// `product`: the position of the first statement that goes on while later ones run, if there is one.
+  Pipeline(const For& loop, std::vector<EarlyCopy> copies, std::optional<size_t> product)
+      : loop_(loop), copies_(std::move(copies)), product_(product) {
     for (const EarlyCopy& copy : copies_) {
       const BufferRef& buffer = copy.op->region(1).buffer;
       stages_.emplace(buffer.get(), in_stages(*buffer, loop.num_stages));
@@ -57,14 +61,16 @@ class Pipeline {
                            begun(simplify(begin + Expr(ahead)), Expr(ahead)), loop_.span));
     std::vector<Stmt> body = {waited(turn, count), tile_op(TileOpcode::SyncThreads, {}, loop_.span)};
     const Expr later = int_imm(stages - 1);
-    body.push_back(if_then(simplify(less(turn + later, count)),
-                           begun(Expr(var) + later, simplify(floor_mod(turn + later, int_imm(stages)))), {},
-                           loop_.span));
+    const Stmt refill =
+        if_then(simplify(less(turn + later, count)),
+                begun(Expr(var) + later, simplify(floor_mod(turn + later, int_imm(stages)))), {}, loop_.span);
+    if (!product_) body.push_back(refill);
     const std::vector<Stmt> statements = statements_of(loop_.body);
     for (size_t i = 0; i < statements.size(); ++i) {
       const bool early =
           std::any_of(copies_.begin(), copies_.end(), [&](const EarlyCopy& c) { return c.position == i; });
       if (!early) body.push_back(staged(statements[i], simplify(floor_mod(turn, int_imm(stages)))));
+      if (product_ == i) body.push_back(refill);
     }
     out.push_back(
         for_loop(LoopKind::Serial, {var}, {begin}, {count}, seq(std::move(body)), 1, loop_.span, loop_.scheduled));
@@ -140,6 +146,7 @@ class Pipeline {
 
   const For& loop_;
   std::vector<EarlyCopy> copies_;
+  std::optional<size_t> product_;
   BufferMap stages_;
 };
 
@@ -180,7 +187,7 @@ class Pipelines final : public ScopedRewriter {
     if (early.empty()) choice.schedule = "serial";
     if (choices_) choices_->push_back(std::move(choice));
     if (early.empty()) return s;
-    Pipeline pipeline(*loop, std::move(early));
+    Pipeline pipeline(*loop, std::move(early), first_product(*loop, inside));
     stages_.insert(pipeline.stages().begin(), pipeline.stages().end());
     return pipeline.run();
   }
@@ -192,15 +199,34 @@ class Pipelines final : public ScopedRewriter {
     return accesses_;
   }
 
-  /// Why the target cannot make this copy asynchronously, so that pipelining gains nothing.
-  std::string why_at_once(const TileOp& op, const Facts& facts) const {
-    std::vector<ScheduleChoice> chosen;
+  LoweringContext context_of(const Facts& facts, std::vector<ScheduleChoice>* chosen) const {
     LoweringContext context;
     context.function = &function_;
     context.kernel = enclosing_kernel();
     context.facts = &facts;
     context.machine = &options_.machine;
-    context.choices = &chosen;
+    context.choices = chosen;
+    return context;
+  }
+
+  /// The position of the first product in the loop's body that the target begins and waits for later.
+  std::optional<size_t> first_product(const For& loop, const Facts& facts) const {
+    const std::vector<Stmt> statements = statements_of(loop.body);
+    std::vector<ScheduleChoice> chosen;
+    const LoweringContext context = context_of(facts, &chosen);
+    for (size_t i = 0; i < statements.size(); ++i) {
+      const TileOp* op = as<TileOp>(statements[i]);
+      if (!op || op->row().rule != TileRule::Gemm) continue;
+      const Stmt lowered = lower_tile_op(*op, *options_.schedules, context);
+      if (has_operation(lowered, [](const TileOp& each) { return each.begins_product(); })) return i;
+    }
+    return std::nullopt;
+  }
+
+  /// Why the target cannot make this copy asynchronously, so that pipelining gains nothing.
+  std::string why_at_once(const TileOp& op, const Facts& facts) const {
+    std::vector<ScheduleChoice> chosen;
+    const LoweringContext context = context_of(facts, &chosen);
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
         [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });

@@ -14,30 +14,43 @@ class Products:
         rng = self.aside
         dtype = rng.choice(["float16", "bfloat16"])
         warps = (self.threads or 128) // 32
+        groups = warps // 4
+        by_groups = warps % 4 == 0 and groups <= 2 and rng.random() < 0.3
+        if rng.random() < 0.3:
+            dtype = rng.choice(["float32", "int8", "uint8", *(["float8_e4m3", "float8_e5m2"] if by_groups else [])])
+        depth = {"float32": 8, "float16": 16, "bfloat16": 16}.get(dtype, 32)
         rows = rng.choice([n for n in range(1, warps + 1) if warps % n == 0])
-        m, n, k = 16 * rows * rng.choice([1, 1, 2]), 8 * (warps // rows) * rng.choice([1, 1, 2, 3]), 16
+        m, n, k = 16 * rows * rng.choice([1, 1, 2]), 8 * (warps // rows) * rng.choice([1, 1, 2, 3]), depth
         if m * n > 1024:
             m, n = 16 * rows, 8 * (warps // rows)
         k *= 2 if m * n <= 512 and rng.random() < 0.4 else 1
         flags = {"transpose_A": rng.random() < 0.4, "transpose_B": rng.random() < 0.4}
+        registers = by_groups and rng.random() < 0.3  # A is a fragment
+        if by_groups and depth != 16:
+            flags = {"transpose_A": False, "transpose_B": True}
+        if registers:
+            flags["transpose_A"] = False
         shapes = [(k, m) if flags["transpose_A"] else (m, k), (n, k) if flags["transpose_B"] else (k, n)]
         keywords = {name: True for name, on in flags.items() if on}
         if rng.random() < 0.3:
             keywords["clear"] = True
-        groups = warps // 4
-        by_groups = warps % 4 == 0 and groups <= 2 and rng.random() < 0.3
         if by_groups:  # the rows of one group or of all, columns for each
             m, n = rng.choice([(64 * groups, 8 * rng.choice([1, 2, 3])), (64, 8 * groups * rng.choice([1, 2]))])
             shapes = [(k, m) if flags["transpose_A"] else (m, k), (n, k) if flags["transpose_B"] else (k, n)]
-        sums = self.declare(self.fresh("B"), [m, n], "float32", "fragment")
-        whole = lambda shape: p.Region(self.declare(self.fresh("B"), shape, dtype, "shared"))  # noqa: E731
-        factors = [whole(shape) if by_groups else self.factor(shape, dtype) for shape in shapes]
+        sums = self.declare(self.fresh("B"), [m, n], "int32" if "int" in dtype else "float32", "fragment")
+        whole = lambda shape, scope: p.Region(self.declare(self.fresh("B"), shape, dtype, scope))  # noqa: E731
+        scopes = ["fragment" if registers else "shared", "shared"]
+        factors = [whole(shape, scope) if by_groups else self.factor(shape, dtype)
+                   for shape, scope in zip(shapes, scopes)]
         self.placed.append(sums)
+        if registers:
+            self.placed.append(factors[0].buffer)
         out = [p.Alloc(sums), *self.tame_contents(sums)]
         for region in factors:
             out += [p.Alloc(region.buffer), *self.tame_contents(region.buffer)]
         product = p.Op("gemm", [*factors, p.Region(sums)], {**keywords, "dispatch": "wgmma" if by_groups else "mma"})
-        out += self.stepping(product, factors) if rng.random() < 0.4 else [product]
+        steps = rng.random() < 0.4 and dtype != "float32"  # whose bits a machine leaves out, unless numbers are small
+        out += self.stepping(product, factors) if steps else [product]
         # A factor of warpgroups is in slabs, which no bulk copy makes.
         self.buffers += [sums, *(region.buffer for region in factors if not by_groups and rng.random() < 0.5)]
         return out
@@ -55,13 +68,14 @@ class Products:
     def tame_contents(self, buffer):
         """Fills a tile with numbers of its subscripts, or as any buffer is filled."""
         rng = self.aside
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and buffer.dtype != "float32":
             return self.first_contents(buffer, [])
         at = [p.Var(self.fresh("i")) for _ in self.shapes[buffer]]
         index = lambda op, a, b: p.Apply(op, "index", [a, p.index(b)])  # noqa: E731
         rows, columns = index("*", at[0], rng.choice([1, 2, 3, 5])), index("*", at[1], rng.choice([1, 3]))
         mixed = p.Apply("+", "index", [rows, columns])
-        value = p.Cast(buffer.dtype, index("-", index("%", mixed, rng.choice([3, 5, 7])), rng.randint(0, 3)))
+        value = p.Cast(buffer.dtype, index("-", index("%", mixed, rng.choice([3, 5, 7])),
+                                            0 if buffer.dtype == "uint8" else rng.randint(0, 3)))
         return [p.For("Parallel", at, [0, 0], list(self.shapes[buffer]), [p.Store(buffer, list(at), value)])]
 
     def stepping(self, product, factors):

@@ -3,11 +3,9 @@
 Skips itself where PyTorch finds no device.
 """
 
-import numpy as np
 import pytest
+from product_checks import check_exact
 from test_tensor_core_products import CASES, arguments, product
-
-import helve
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -18,7 +16,4 @@ LARGE = [(128, 128, 32, 128, "bfloat16", False, False, 8), (128, 64, 64, 256, "f
 @pytest.mark.parametrize(("m", "n", "k", "threads", "dtype", "ta", "tb", "steps"), CASES + LARGE)
 def test_products_of_whole_numbers_are_exact(m, n, k, threads, dtype, ta, tb, steps):
     given, expected = arguments(m, n, k, dtype, ta, tb, steps)
-    tensors = [torch.from_numpy(each.astype("float32")).cuda() for each in given]
-    tensors = [tensor.to(getattr(torch, dtype)) for tensor in tensors[:2]] + tensors[2:]
-    helve.compile(product(m, n, k, threads, dtype, ta, tb, steps=steps), target="cuda")(*tensors)
-    np.testing.assert_array_equal(tensors[2].cpu().numpy(), expected)
+    check_exact(product(m, n, k, threads, dtype, ta, tb, steps=steps), given, expected, dtype)

@@ -7,7 +7,9 @@ import itertools
 
 import numpy as np
 import pytest
-from test_wgmma import CASES, arguments, matmul, product
+import test_overlapped_products
+from product_checks import check_exact
+from test_wgmma import CASES, IN_REGISTERS, arguments, matmul, product
 
 import helve
 
@@ -24,10 +26,26 @@ ORDERS = list(itertools.product([False, True], repeat=2))
 @pytest.mark.parametrize(("m", "n", "k", "threads", "dtype", "ta", "tb", "steps"), CASES + LARGE)
 def test_products_of_whole_numbers_are_exact(m, n, k, threads, dtype, ta, tb, steps):
     given, expected = arguments(m, n, k, dtype, ta, tb, steps)
-    tensors = [torch.from_numpy(each.astype("float32")).cuda() for each in given]
-    tensors = [tensor.to(getattr(torch, dtype)) for tensor in tensors[:2]] + tensors[2:]
-    helve.compile(product(m, n, k, threads, dtype, ta, tb, steps=steps), target="cuda")(*tensors)
-    np.testing.assert_array_equal(tensors[2].cpu().numpy(), expected)
+    check_exact(product(m, n, k, threads, dtype, ta, tb, steps=steps), given, expected, dtype)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "threads", "dtype", "tb", "steps"), IN_REGISTERS)
+def test_factors_in_registers(m, n, k, threads, dtype, tb, steps):
+    given, expected = arguments(m, n, k, dtype, False, tb, steps)
+    check_exact(product(m, n, k, threads, dtype, False, tb, steps=steps, registers=True), given, expected, dtype)
+
+
+@pytest.mark.parametrize("name", test_overlapped_products.PROGRAMS)
+def test_products_in_flight(name):
+    """Many runs, so that a wait that is missing shows itself."""
+    make, arguments_of = test_overlapped_products.PROGRAMS[name]
+    given, expected = arguments_of()
+    kernel = helve.compile(make(), target="cuda")
+    for _ in range(50):
+        tensors = [torch.from_numpy(each).cuda() for each in given]
+        kernel(*tensors)
+        for out, wanted in zip(tensors[-len(expected) :], expected):
+            np.testing.assert_array_equal(out.cpu().numpy(), wanted)
 
 
 @pytest.mark.parametrize(("ta", "tb"), ORDERS)

@@ -5,11 +5,14 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -29,7 +32,7 @@ alignas(1024) unsigned char helve_shared[232448];
 
 namespace host {
 
-enum Fault { Fine = 0, Deadlock = 1, Misaligned = 2, BadShuffle = 3, Redzone = 4, Unfinished = 5 };
+enum Fault { Fine = 0, Deadlock = 1, Misaligned = 2, BadShuffle = 3, Redzone = 4, Unfinished = 5, Unfenced = 6 };
 static int fault = Fine;
 
 struct Barrier {
@@ -111,14 +114,57 @@ struct Copies {
     }
   }
 };
+/// Products of a thread's warpgroup, of each its own sums: groups that are committed, and what belongs to none yet.
+/// While a register is in flight it holds a poison, and its value is kept here; what products may take is what a fence
+/// or an earlier product has left in the register.
+struct Products {
+  static constexpr uint32_t kPoison = 0xffc0dead;  // not a number
+  struct Held {
+    uint32_t value;
+    int uses;
+  };
+  std::vector<std::vector<std::function<void()>>> groups;
+  std::vector<std::function<void()>> begun;
+  std::map<uint32_t*, Held> flying;
+  std::deque<std::array<uint32_t, 4>> words;  // that instructions were given
+  std::vector<uint32_t*> named;  // since the last fence
+  std::map<uint32_t*, uint32_t> ordered;
+  bool empty() const { return groups.empty() && begun.empty(); }
+  void fence() {
+    for (uint32_t* each : named) ordered[each] = *each;
+    named.clear();
+  }
+  void take(uint32_t* sum) {
+    const auto [at, fresh] = flying.emplace(sum, Held{*sum, 0});
+    ++at->second.uses;
+    *sum = kPoison;
+  }
+  /// False where the register was accessed in the meantime.
+  bool leave(uint32_t* sum) {
+    const auto at = flying.find(sum);
+    if (--at->second.uses) return true;
+    const bool untouched = *sum == kPoison;
+    *sum = ordered[sum] = at->second.value;
+    flying.erase(at);
+    return untouched;
+  }
+  void commit() {
+    groups.push_back({});
+    groups.back().swap(begun);
+  }
+  void wait(size_t pending) {
+    while (groups.size() > pending) {
+      for (const auto& each : groups.front()) each();
+      groups.erase(groups.begin());
+    }
+  }
+};
 struct Fiber {
   Copies copies, loads, stores;  // its own, and those of TMA
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   bool done = false;
-  std::vector<std::function<void()>> products;  // of its warpgroup, its own sums of each
-  size_t committed = 0;  // of these
-  bool fenced = false;  // since the last wait for products
+  Products products;
 };
 constexpr size_t kStack = 64 * 1024;
 static std::vector<Fiber> fibers;
@@ -283,9 +329,7 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
       f.copies.clear();
       f.loads.clear();
       f.stores.clear();
-      f.products.clear();
-      f.committed = 0;
-      f.fenced = false;
+      f.products = {};
       getcontext(&f.context);
       f.context.uc_stack.ss_sp = f.stack.get();
       f.context.uc_stack.ss_size = kStack;
@@ -522,22 +566,62 @@ static void host_move_matrices(T* registers, T* row) {
   }
   host::wait(warp, 32);
 }
-/// C (16, 8) += A (16, 16) @ B (16, 8) of a warp, whose lanes hold 4 sums, 8 elements of A and 4 of B: by the tables of
-/// mma.m16n8k16 in the PTX ISA.
-struct Factors {
-  float a[8], b[4];
+/// The types that tensor cores multiply, by their names in PTX; TensorFloat-32 leaves out the last 13 bits of a float.
+template <int BYTES, class SUM>
+struct HostFactor {
+  static constexpr int bytes = BYTES, packed = 4 / BYTES, depth = 32 / BYTES;
+  typedef SUM Sum;
 };
-static void host_multiply(float (&c)[4], const Factors& own) {
+static float host_value(uint32_t bits) {
+  float out;
+  std::memcpy(&out, &bits, 4);
+  return out;
+}
+struct host_f16 : HostFactor<2, float> {
+  static float decode(uint32_t bits) { return (float)host::decode(bits, {5, 10, 15, true}); }
+};
+struct host_bf16 : HostFactor<2, float> {
+  static float decode(uint32_t bits) { return (float)host::decode(bits, {8, 7, 127, true}); }
+};
+struct host_tf32 : HostFactor<4, float> {
+  static float decode(uint32_t bits) { return host_value(bits & 0xffffe000u); }
+};
+struct host_e4m3 : HostFactor<1, float> {
+  static float decode(uint32_t bits) { return (float)host::decode(bits, {4, 3, 7, false}); }
+};
+struct host_e5m2 : HostFactor<1, float> {
+  static float decode(uint32_t bits) { return (float)host::decode(bits, {5, 2, 15, true}); }
+};
+struct host_s8 : HostFactor<1, int> {
+  static int decode(uint32_t bits) { return (signed char)bits; }
+};
+struct host_u8 : HostFactor<1, int> {
+  static int decode(uint32_t bits) { return (int)bits; }
+};
+/// Element e of a word of 32 bits.
+template <class F>
+static typename F::Sum host_part(uint32_t word, int e) {
+  return F::decode(F::packed == 1 ? word : word >> (32 / F::packed * e) & ((1ull << 32 / F::packed) - 1));
+}
+
+/// C (16, 8) += A (16, K) @ B (K, 8) of a warp, whose lanes hold 4 sums, 4 words of A and 2 of B: by the tables of
+/// mma.m16n8k8, m16n8k16 and m16n8k32 in the PTX ISA.
+template <class F>
+static void host_multiply(typename F::Sum (&c)[4], const uint32_t (&own)[6]) {
   const unsigned me = host::running, lane = me % 32, first = me - lane;
   host::Barrier& warp = host::block().warps[me / 32];
   host::block().slots[me] = reinterpret_cast<uint64_t>(&own);
   host::wait(warp, 32);
-  const auto of = [&](unsigned owner) { return reinterpret_cast<const Factors*>(host::block().slots[first + owner]); };
+  const auto of = [&](unsigned owner, unsigned word) {
+    return reinterpret_cast<const uint32_t*>(host::block().slots[first + owner])[word];
+  };
   for (unsigned reg = 0; reg < 4; ++reg) {
     const unsigned row = lane / 4, column = lane % 4 * 2 + reg % 2;
-    for (unsigned k = 0; k < 16; ++k) {
-      const unsigned pair = k % 8 / 2, half = k / 8;
-      c[reg] += of(row * 4 + pair)->a[k % 2 + reg / 2 * 2 + half * 4] * of(column * 4 + pair)->b[k % 2 + half * 2];
+    for (unsigned k = 0; k < F::depth; ++k) {
+      const unsigned owner = k % (F::depth / 2) / F::packed, half = k / (F::depth / 2);
+      const int e = k % F::packed;
+      const typename F::Sum x = host_part<F>(of(row * 4 + owner, reg / 2 + 2 * half), e);
+      c[reg] += x * host_part<F>(of(column * 4 + owner, 4 + half), e);
     }
   }
   host::wait(warp, 32);
@@ -545,71 +629,116 @@ static void host_multiply(float (&c)[4], const Factors& own) {
 
 /// The element of a factor of wgmma that a descriptor leads to, by the canonical layouts of the PTX ISA. LINES: rows of
 /// the memory are along M or N, else along K.
-template <bool LINES>
-static uint16_t host_described(uint64_t descriptor, int line, int k) {
+template <class F, bool LINES>
+static typename F::Sum host_described(uint64_t descriptor, int line, int k) {
+  static_assert(!LINES || F::bytes == 2, "rows along M or N are of elements of 16 bits");
   const auto field = [&](int begin) { return static_cast<uint32_t>(descriptor >> begin & 0x3fff) << 4; };
   const uint32_t leading = field(16), stride = field(32);
   const unsigned mode = static_cast<unsigned>(descriptor >> 62);
   const int units = mode == 0 ? 1 : mode == 1 ? 8 : mode == 2 ? 4 : 2;  // of 16 bytes, in a row
+  const int unit = 16 / F::bytes;  // elements
   const int along = LINES ? line : k, row = LINES ? k : line;
-  uint32_t at = field(0) + row % 8 * units * 16 + along % (8 * units) * 2;
+  uint32_t at = field(0) + row % 8 * units * 16 + along % (unit * units) * F::bytes;
   if (mode == 0) {
-    at += line / 8 * stride + k / 8 * leading;
+    at += LINES ? line / unit * stride + k / 8 * leading : line / 8 * stride + k / unit * leading;
   } else {
     at += row / 8 * stride;
-    if (LINES) at += line / (8 * units) * leading;
+    if (LINES) at += line / (unit * units) * leading;
     at ^= (at >> 7 & (units - 1)) << 4;
   }
-  if (at + 2 > sizeof(helve_shared)) {
+  if (at + F::bytes > sizeof(helve_shared)) {
     host::fault = host::Redzone;
     return 0;
   }
-  uint16_t bits;
-  std::memcpy(&bits, helve_shared + at, 2);
-  return bits;
+  uint32_t bits = 0;
+  std::memcpy(&bits, helve_shared + at, F::bytes);
+  return F::decode(bits);
 }
-/// The thread's own sums of C (64, N) += A (64, 16) @ B (16, N): at once in odd warps, as late as allowed in even ones.
-template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
-static void host_group_product(float* c, uint64_t a, uint64_t b, int adds) {
-  const unsigned me = host::running;
-  for (const uint64_t x : {a, b}) {  // the same in all lanes
-    if (__shfl_sync(0xffffffffu, x, 0) != x) host::fault = host::BadShuffle;
+template <class T>
+static uint32_t* host_bits(T* c) { return reinterpret_cast<uint32_t*>(c); }
+template <class T>
+static void host_hold(T& value) { host::fiber().products.named.push_back(host_bits(&value)); }
+
+/// A of a product: a descriptor, the same in all lanes, or the words of the four lanes that share the thread's rows.
+template <class F, bool LINES>
+struct HostDescribed {
+  uint64_t descriptor;
+  typename F::Sum operator()(int row, int, int k) const { return host_described<F, LINES>(descriptor, row, k); }
+};
+template <class F>
+struct HostWords {
+  const uint32_t* lanes[4];
+  explicit HostWords(const uint32_t* own) {
+    const unsigned me = host::running;
+    host::Barrier& warp = host::block().warps[me / 32];
+    host::block().slots[me] = reinterpret_cast<uint64_t>(own);
+    host::wait(warp, 32);
+    for (int i = 0; i < 4; ++i) lanes[i] = reinterpret_cast<const uint32_t*>(host::block().slots[me / 4 * 4 + i]);
+    host::wait(warp, 32);
   }
-  if (!host::fiber().fenced) host::fault = host::Unfinished;
+  typename F::Sum operator()(int, int lower, int k) const {
+    const int half = k / (F::depth / 2), owner = k % (F::depth / 2) / F::packed;
+    return host_part<F>(lanes[owner][2 * half + lower], k % F::packed);
+  }
+};
+/// The thread's own sums of C (64, N) += A (64, K) @ B (K, N): at once in odd warps, as late as allowed in even ones.
+template <int N, class F, bool B_LINES, class A>
+static void host_group_product(typename F::Sum* c, const A& a, uint64_t b, int adds) {
+  const unsigned me = host::running;
+  if (__shfl_sync(0xffffffffu, b, 0) != b) host::fault = host::BadShuffle;
+  host::Products& products = host::fiber().products;
+  for (int reg = 0; reg < N / 2; ++reg) {
+    uint32_t* const sum = host_bits(c + reg);
+    if (products.flying.count(sum)) continue;
+    const auto known = products.ordered.find(sum);
+    if (known == products.ordered.end() || known->second != *sum) host::fault = host::Unfenced;
+  }
+  for (int reg = 0; reg < N / 2; ++reg) products.take(host_bits(c + reg));
   const auto run = [=] {
-    constexpr host::Format format = BRAIN ? host::Format{8, 7, 127, true} : host::Format{5, 10, 15, true};
+    host::Products& own = host::fiber().products;
     for (int reg = 0; reg < N / 2; ++reg) {
-      const int row = me % 128 / 32 * 16 + reg / 2 % 2 * 8 + me % 32 / 4, column = reg / 4 * 8 + me % 4 * 2 + reg % 2;
-      float sum = adds ? c[reg] : 0.0f;
-      for (int k = 0; k < 16; ++k) {
-        sum += (float)host::decode(host_described<A_LINES>(a, row, k), format) *
-               (float)host::decode(host_described<B_LINES>(b, column, k), format);
-      }
-      c[reg] = sum;
+      const int lower = reg / 2 % 2;
+      const int row = me % 128 / 32 * 16 + lower * 8 + me % 32 / 4, column = reg / 4 * 8 + me % 4 * 2 + reg % 2;
+      uint32_t& held = own.flying.at(host_bits(c + reg)).value;
+      typename F::Sum sum = 0;
+      if (adds) std::memcpy(&sum, &held, 4);
+      for (int k = 0; k < F::depth; ++k) sum += a(row, lower, k) * host_described<F, B_LINES>(b, column, k);
+      std::memcpy(&held, &sum, 4);
+    }
+    for (int reg = 0; reg < N / 2; ++reg) {
+      if (!own.leave(host_bits(c + reg))) host::fault = host::Unfinished;
     }
   };
   if (me / 32 % 2) return run();
-  host::fiber().products.push_back(run);
+  products.begun.push_back(run);
 }
-static void host_begin_products() { host::fiber().fenced = true; }
-static void host_commit_products() { host::fiber().committed = host::fiber().products.size(); }
-/// Groups are not told apart: all that is committed is waited for.
-static void host_wait_for_products() {
-  host::Fiber& f = host::fiber();
-  for (size_t i = 0; i < f.committed; ++i) f.products[i]();
-  f.products.erase(f.products.begin(), f.products.begin() + f.committed);
-  f.committed = 0;
-  f.fenced = false;
+template <int N, class F, bool A_LINES, bool B_LINES>
+static void host_group_product(typename F::Sum* c, uint64_t a, uint64_t b, int adds) {
+  if (__shfl_sync(0xffffffffu, a, 0) != a) host::fault = host::BadShuffle;
+  host_group_product<N, F, B_LINES>(c, HostDescribed<F, A_LINES>{a}, b, adds);
 }
+template <int N, class F, bool A_LINES, bool B_LINES>
+static void host_group_product(typename F::Sum* c, const uint32_t* a, uint64_t b, int adds) {
+  host_group_product<N, F, B_LINES>(c, HostWords<F>(a), b, adds);
+}
+static void host_fence_products() { host::fiber().products.fence(); }
+static void host_commit_products() { host::fiber().products.commit(); }
+static void host_wait_for_products(int pending) { host::fiber().products.wait(pending); }
 
 #ifdef HELVE_PRELUDE
 
-static void ptx_wgmma_fence_sync_aligned() { host_begin_products(); }
+static void ptx_wgmma_fence_sync_aligned() { host_fence_products(); }
 static void ptx_wgmma_commit_group_sync_aligned() { host_commit_products(); }
-static void ptx_wgmma_wait_group_sync_aligned(int) { host_wait_for_products(); }
-template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
-static void ptx_wgmma(float& first, uint64_t a, uint64_t b, int adds) {
-  host_group_product<N, BRAIN, A_LINES, B_LINES>(&first, a, b, adds);
+static void ptx_wgmma_wait_group_sync_aligned(int pending) { host_wait_for_products(pending); }
+template <int N, class F, bool A_LINES, bool B_LINES>
+static void ptx_wgmma(typename F::Sum& first, uint64_t a, uint64_t b, int adds) {
+  host_group_product<N, F, A_LINES, B_LINES>(&first, a, b, adds);
+}
+template <int N, class F, bool A_LINES, bool B_LINES>
+static void ptx_wgmma(typename F::Sum& first, uint32_t a, uint32_t a1, uint32_t a2, uint32_t a3, uint64_t b, int adds) {
+  host::fiber().products.words.push_back({a, a1, a2, a3});
+  const uint32_t* const own = host::fiber().products.words.back().data();
+  host_group_product<N, F, A_LINES, B_LINES>(&first, own, b, adds);
 }
 constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
 static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }
@@ -661,27 +790,22 @@ static void ptx_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned& r, unsi
                                                                unsigned at) {
   load_matrices<true>(at, r, s, t, u);
 }
-template <class... R>
-static void multiply(host::Format format, float& c0, float& c1, float& c2, float& c3, R... pairs) {
-  const unsigned words[] = {pairs...};
-  Factors own;
-  for (int i = 0; i < 12; ++i) {
-    const float value = (float)host::decode(words[i / 2] >> 16 * (i % 2) & 0xffff, format);
-    (i < 8 ? own.a[i] : own.b[i - 8]) = value;
-  }
-  float c[] = {c0, c1, c2, c3};
-  host_multiply(c, own);
+template <class F, class S>
+static void multiply(S& c0, S& c1, S& c2, S& c3, const uint32_t (&words)[6]) {
+  S c[] = {c0, c1, c2, c3};
+  host_multiply<F>(c, words);
   c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 }
-#define PTX_PRODUCT(TYPE, FORMAT)                                                                    \
-  template <class... R>                                                                              \
-  static void ptx_mma_sync_aligned_m16n8k16_row_col_f32_##TYPE##_##TYPE##_f32(float& c0, float& c1,  \
-                                                                              float& c2, float& c3,  \
-                                                                              R... pairs) {          \
-    multiply(FORMAT, c0, c1, c2, c3, pairs...);                                                      \
+#define PTX_PRODUCT(K, TYPE, SUM, S)                                                                                  \
+  static void ptx_mma_sync_aligned_m16n8k##K##_row_col_##SUM##_##TYPE##_##TYPE##_##SUM(                               \
+      S& c0, S& c1, S& c2, S& c3, uint32_t a, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b, uint32_t b1) {       \
+    multiply<host_##TYPE>(c0, c1, c2, c3, {a, a1, a2, a3, b, b1});                                                    \
   }
-PTX_PRODUCT(f16, kHalf)
-PTX_PRODUCT(bf16, kBrain)
+PTX_PRODUCT(16, f16, f32, float)
+PTX_PRODUCT(16, bf16, f32, float)
+PTX_PRODUCT(8, tf32, f32, float)
+PTX_PRODUCT(32, s8, s32, int)
+PTX_PRODUCT(32, u8, s32, int)
 static void ptx_cp_async_commit_group() { host::commit_copies(); }
 static void ptx_cp_async_wait_group(int n) { host::wait_for_copies(n); }
 
@@ -941,20 +1065,32 @@ template <int LEADING, int STRIDE, int SWIZZLE> static unsigned long long helve_
   return at / 16 | uint64_t{LEADING / 16} << 16 | uint64_t{STRIDE / 16} << 32 | mode << 62;
 }
 static int helve_warpgroup() { return host::running / 128; }
-template <int COUNT> static void helve_begin_products(float*) { host_begin_products(); }
-template <int COUNT> static void helve_end_products(float*) {
-  host_commit_products();
-  host_wait_for_products();
+template <int COUNT, class T> static void helve_hold_registers(T* registers) {
+  for (int i = 0; i < COUNT; ++i) host_hold(registers[i]);
 }
-template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
-static void helve_group_product(float* c, unsigned long long a, unsigned long long b, int adds) {
-  host_group_product<N, BRAIN, A_LINES, B_LINES>(c, a, b, adds);
+static void helve_fence_products() { host_fence_products(); }
+static void helve_commit_products() { host_commit_products(); }
+template <int N> static void helve_wait_for_products() { host_wait_for_products(N); }
+template <class T> struct HostFactorOf;
+template <> struct HostFactorOf<helve_float16> { typedef host_f16 type; };
+template <> struct HostFactorOf<helve_bfloat16> { typedef host_bf16 type; };
+template <> struct HostFactorOf<helve_float8_e4m3> { typedef host_e4m3 type; };
+template <> struct HostFactorOf<helve_float8_e5m2> { typedef host_e5m2 type; };
+template <> struct HostFactorOf<float> { typedef host_tf32 type; };
+template <> struct HostFactorOf<signed char> { typedef host_s8 type; };
+template <> struct HostFactorOf<unsigned char> { typedef host_u8 type; };
+template <int COUNT, class T> static void helve_pack_registers(unsigned* words, const T* from) {
+  std::memcpy(words, from, 4 * COUNT);
 }
-template <bool BRAIN, class T> static void helve_matrix_product(float* c, const T* a, const T* b) {
-  Factors own;
-  for (int i = 0; i < 8; ++i) own.a[i] = helve_to_float(a[i]);
-  for (int i = 0; i < 4; ++i) own.b[i] = helve_to_float(b[i]);
-  host_multiply(*reinterpret_cast<float(*)[4]>(c), own);
+template <int N, class T, bool A_LINES, bool B_LINES, class S, class A>
+static void helve_group_product(S* c, A a, unsigned long long b, int adds) {
+  host_group_product<N, typename HostFactorOf<T>::type, A_LINES, B_LINES>(c, a, b, adds);
+}
+template <class T, class S> static void helve_matrix_product(S* c, const T* a, const T* b) {
+  uint32_t words[6];
+  std::memcpy(words, a, 16);
+  std::memcpy(words + 4, b, 8);
+  host_multiply<typename HostFactorOf<T>::type>(*reinterpret_cast<S(*)[4]>(c), words);
 }
 template <int W, int N, class T> static void helve_load(T (&to)[N], const T* from) {
   static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");

@@ -9,7 +9,7 @@ import pytest
 import tile_products
 from cuda_on_host import HostKernels, aligned
 from nvrtc import compile_cubin, needs_nvrtc
-from tile_products import TYPES, arguments
+from tile_products import OTHER_TYPES, TYPES, arguments
 
 import helve
 import helve.testing
@@ -19,7 +19,7 @@ product = partial(tile_products.product, "wgmma")
 
 
 def matmul(bm, bn, bk, threads, dtype="bfloat16", transpose_a=False, transpose_b=False, stages=3, out="float32",
-           shape=None):
+           shape=None, sums="float32"):
     """C = A @ B in tiles, with extents of the call or of `shape`; tails are zeros in the tiles."""
     M, N, K = shape or (T.dyn("M"), T.dyn("N"), T.dyn("K"))
 
@@ -29,7 +29,7 @@ def matmul(bm, bn, bk, threads, dtype="bfloat16", transpose_a=False, transpose_b
         with T.Kernel(T.ceildiv(M, bm), T.ceildiv(N, bn), threads=threads) as (i, j):
             a = T.alloc_shared((bk, bm) if transpose_a else (bm, bk), dtype)
             b = T.alloc_shared((bn, bk) if transpose_b else (bk, bn), dtype)
-            c = T.alloc_fragment((bm, bn), "float32")
+            c = T.alloc_fragment((bm, bn), sums)
             T.clear(c)
             for k in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
                 if transpose_a:
@@ -52,6 +52,21 @@ CASES = [
     (128, 64, 32, 256, "float16", True, False, 1),
     (64, 48, 64, 256, "bfloat16", True, True, 3),
     (64, 32, 16, 256, "float16", False, False, 1),  # 16 columns for each warpgroup, so slabs are no wider
+    (64, 8, 8, 128, "float32", False, True, 2),
+    (128, 16, 32, 256, "float32", False, True, 1),
+    (64, 24, 64, 128, "float8_e4m3", False, True, 1),
+    (64, 16, 32, 128, "float8_e5m2", False, True, 2),
+    (64, 40, 64, 128, "int8", False, True, 2),
+    (64, 32, 128, 128, "uint8", False, True, 1),
+]
+# A in registers: one warpgroup, two along M, two along N with a copy each.
+IN_REGISTERS = [
+    (64, 16, 32, 128, "float16", False, 2),
+    (128, 24, 16, 256, "bfloat16", True, 1),
+    (64, 32, 48, 256, "float16", False, 1),
+    (64, 8, 16, 128, "float32", True, 2),
+    (64, 16, 32, 128, "float8_e4m3", True, 1),
+    (128, 16, 64, 128, "int8", True, 2),
 ]
 
 
@@ -59,10 +74,22 @@ def last_stage(function, arch="sm_90a"):
     return helve.testing.lowering_stages(function, target="cuda", arch=arch)[-1][1]
 
 
-@pytest.mark.parametrize(("m", "n", "k", "threads", "dtype", "ta", "tb", "steps"), CASES)
-def test_every_stage(m, n, k, threads, dtype, ta, tb, steps):
-    function = product(m, n, k, threads, dtype, ta, tb, steps=steps)
-    given, expected = arguments(m, n, k, dtype, ta, tb, steps)
+def programs():
+    """Functions by name, with their arguments and results."""
+    for number, (m, n, k, threads, dtype, ta, tb, steps) in enumerate(CASES):
+        yield (f"product_{number}", product(m, n, k, threads, dtype, ta, tb, steps=steps),
+               *arguments(m, n, k, dtype, ta, tb, steps))
+    for number, (m, n, k, threads, dtype, tb, steps) in enumerate(IN_REGISTERS):
+        yield (f"registers_{number}", product(m, n, k, threads, dtype, False, tb, steps=steps, registers=True),
+               *arguments(m, n, k, dtype, False, tb, steps))
+
+
+PROGRAMS = {name: rest for name, *rest in programs()}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_stage(name):
+    function, given, expected = PROGRAMS[name]
     for name, stage in helve.testing.lowering_stages(function, target="cuda", arch="sm_90a"):
         found = [each.copy() for each in given]
         helve.testing.interpret(stage, *found)
@@ -71,12 +98,11 @@ def test_every_stage(m, n, k, threads, dtype, ta, tb, steps):
 
 
 @pytest.mark.parametrize("target", ["interp", "llvm"])
-@pytest.mark.parametrize("case", CASES)
-def test_the_instruction_runs_on_every_target(target, case):
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_instruction_runs_on_every_target(target, name):
     """As a block has it, and as its threads have it."""
-    m, n, k, _, dtype, ta, tb, steps = case
-    given, expected = arguments(m, n, k, dtype, ta, tb, steps)
-    stages = helve.testing.lowering_stages(product(*case[:-1], steps=steps), target="cuda", arch="sm_90a")
+    function, given, expected = PROGRAMS[name]
+    stages = helve.testing.lowering_stages(function, target="cuda", arch="sm_90a")
     for stage in (dict(stages)["lower_tile_ops"], stages[-1][1]):
         assert "T.wgmma(" in _core.print(stage)
         found = [each.copy() for each in given]
@@ -92,12 +118,10 @@ def text_of(function, arch="sm_90a"):
 @pytest.mark.parametrize("unaligned", [False, True])
 def test_the_text_computes_it(tmp_path, prelude, unaligned):
     """Copied by TMA or, for tensors that are aligned as an element is, by the threads."""
-    names = [f"product_{n}" for n in range(len(CASES))]
-    forms = [last_stage(product(*case[:-1], steps=case[-1])) for case in CASES]
-    kernels = HostKernels(forms, tmp_path, prelude=prelude, names=names, unaligned=unaligned)
-    for name, (m, n, k, _, dtype, ta, tb, steps) in zip(names, CASES):
-        given, expected = arguments(m, n, k, dtype, ta, tb, steps)
-        given = [aligned(each) for each in given]
+    forms = [last_stage(function) for function, *_ in PROGRAMS.values()]
+    kernels = HostKernels(forms, tmp_path, prelude=prelude, names=list(PROGRAMS), unaligned=unaligned)
+    for name, (_, given, expected) in PROGRAMS.items():
+        given = [aligned(each.copy()) for each in given]
         kernels.run(name, 1, dict(zip("ABC", given)))
         np.testing.assert_array_equal(given[2], expected, err_msg=name)
 
@@ -138,6 +162,25 @@ def test_the_text_compiles_without_spills(bm, bn, threads, ta, tb):
         _, log = compile_cubin(text, "sm_90a")
         assert not re.search(r"\bC75\d\d\b", log), log
         assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", log)} == {"0"}, log
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("dtype", OTHER_TYPES)
+def test_the_text_of_other_types_compiles_without_spills(dtype):
+    out = "int32" if "int" in dtype else "float32"
+    for bm, bn, threads in [(128, 256, 256), (128, 128, 128)]:
+        text = text_of(matmul(bm, bn, 128 * 8 // (32 if dtype == "float32" else 8), threads, dtype, False, True, 3, out,
+                              sums=out))
+        _, log = compile_cubin(text, "sm_90a")
+        assert not re.search(r"\bC75\d\d\b", log), log
+        assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", log)} == {"0"}, log
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith("registers")])
+def test_the_text_of_factors_in_registers_compiles_without_remarks(name):
+    _, log = compile_cubin(text_of(PROGRAMS[name][0]), "sm_90a")
+    assert not re.search(r"\bC75\d\d\b", log), log
 
 
 @pytest.mark.parametrize(("ta", "tb"), ORDERS)

@@ -1,4 +1,4 @@
-"""Vector accesses in the IR: which the pass makes, what the interpreter says of wrong ones, what code generation prints."""
+"""Vector accesses in the IR: which the pass makes, what the interpreter says of wrong ones, what is printed of them."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,8 @@ def test_lanes_load_before_and_store_after():
     ]
 
 
-@pytest.mark.parametrize(("lanes", "begin", "width"), [(8, 0, 16), (8, 2, 8), (8, 1, 0), (2, 0, 8), (6, 0, 8), (3, 0, 0)])
+@pytest.mark.parametrize(("lanes", "begin", "width"),
+                         [(8, 0, 16), (8, 2, 8), (8, 1, 0), (2, 0, 8), (6, 0, 8), (3, 0, 0)])
 def test_the_width_is_what_alignment_allows(lanes, begin, width):
     text = widened(f"for v in T.vectorized({lanes}):\n    B[v] = A[tx * {lanes} + {begin} + v]")[1]
     assert ("load_vector" in text) == (width > 0) and text.count(f", {width})") >= (width > 0)

@@ -51,7 +51,7 @@ struct Access {
   bool write = false;
   StoreMode mode = StoreMode::Write;  ///< of a write, and of the read that an update makes of its element
   Executor executor = Executor::Path;
-  std::optional<CopyQueue> queue;  ///< of a copy that begins here, and has made the access when a wait of it is over
+  std::optional<CopyQueue> queue;  ///< of what begins here, and has made the access when a wait of it is over
   bool may_pass_end = false;  ///< what lies past the limits is not touched
   const MeshTensor* placed = nullptr;  ///< a tile of the executing core's own block: `ranges` count from its begin
   std::vector<Expr> block_begin;  ///< of `placed`, in elements of the tensor

@@ -41,6 +41,7 @@ FunctionRef distribute_threads(const FunctionRef& f, const PassOptions& options)
 FunctionRef partition_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_shared_memory(const FunctionRef& f, const PassOptions& options);
 FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions& options);
+FunctionRef overlap_products(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef allocate_shared(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_fences(const FunctionRef& f, const PassOptions& options);

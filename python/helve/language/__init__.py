@@ -221,8 +221,8 @@ _CONSTRUCTS = [
     ),
     Construct(
         "store_vector", (_p("dst"), _p("value"), _p("width")),
-        "A store to one element, of lanes that are written after the last of them has run in accesses of so many bytes, "
-        "in a lowered program.",
+        "A store to one element, of lanes that are written after the last of them has run in accesses of so many "
+        "bytes, in a lowered program.",
     ),
     Construct(
         "prefetch", (_p("src"),),

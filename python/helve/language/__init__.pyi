@@ -270,7 +270,8 @@ def foreach_tiles(buffer: _Any, parallel: _b.bool = False) -> _Any:
 def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False, dispatch: _b.str = '') -> None:
     """C += A @ B for A (M, K), B (K, N), C (M, N); transpose_A takes A as (K, M), transpose_B takes B as (N, K);
     clear starts from zero. Products accumulate in the dtype of C and may be re-associated and contracted.
-    `dispatch` names the implementation; a target without one of that name refuses it."""
+    `dispatch` names the implementation; a target without one of that name refuses it. Tensor cores may take
+    factors of float32 as TensorFloat-32."""
 
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""
@@ -368,11 +369,12 @@ def misalignment(tensor: _Any, unit: _Any) -> _Any:
     """The bytes by which the first element of a tensor lies behind a multiple of `unit`, in a lowered program."""
 
 def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A: _Any, layout_B: _Any, layout_C: _Any, transpose_A: _b.bool = False, transpose_B: _b.bool = False) -> None:
-    """C += A @ B on fragments, by the tensor cores of each warp: `mma.sync.m16n8k16`. A (M, K) and B (K, N) are of
-    float16 or bfloat16, C (M, N) of float32; transpose_A takes A as (K, M), transpose_B takes B as (N, K).
-    `shape` is [M, N, K]. The layouts, Axe layouts of the three on tx and reg, are those of the instruction's
-    operands; a warp holds the elements that its sums need. In thread form the first dimension of a fragment is
-    the thread; before, the fragments have these layouts. The machine determines the order of a sum's terms."""
+    """C += A @ B on fragments, by the tensor cores of each warp: `mma.sync.m16n8kK`, K 256 bits of factors. A (M,
+    K) and B (K, N) are of float16, bfloat16 or float32, C (M, N) of float32, or of int8 or uint8 and C of
+    int32; transpose_A takes A as (K, M), transpose_B takes B as (N, K). `shape` is [M, N, K]. The layouts, Axe
+    layouts of the three on tx and reg, are those of the instruction's operands; a warp holds the elements that
+    its sums need. In thread form the first dimension of a fragment is the thread; before, the fragments have
+    these layouts. The machine determines the order of a sum's terms."""
 
 def nan(dtype: _b.str | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
@@ -555,10 +557,26 @@ def wait_bulk(pending: _b.int = 0, sources: _b.bool = False) -> None:
     until the others have read their sources: `cp.async.bulk.wait_group`."""
 
 def wgmma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], descriptor_A: _Sequence[_Extent], descriptor_B: _Sequence[_Extent], layout_C: _Any, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False) -> None:
-    """C += A @ B by the tensor cores of warpgroups: `wgmma.mma_async.m64nNk16`, complete when the operation is. A
-    (M, K) and B (K, N) are tiles of shared memory, of float16 or bfloat16, C is a fragment (M, N) of float32;
-    transpose_A takes A as (K, M), transpose_B takes B as (N, K); clear starts from zero. `shape` is [M, N, K].
-    The descriptors are [leading offset, stride offset, swizzle] in bytes, as the layouts of A and B determine
-    them; `layout_C` is an Axe layout on tx and reg, that of the instruction's sums. In thread form the first
+    """Starts C += A @ B by the tensor cores of warpgroups: `wgmma.mma_async.m64nNkK`, K 256 bits of factors. It
+    completes at the T.wgmma_wait that covers its T.wgmma_commit; until then C must not be accessed and A and B
+    not be written, except by further products that add to C, which follow in order. A (M, K) and B (K, N) are
+    tiles of shared memory of one type, A may be a whole fragment, C is a fragment (M, N) of float32, for int8
+    and uint8 of int32; transpose_A takes A as (K, M), transpose_B takes B as (N, K); of 16 bits both may be
+    either way, else K is last. clear starts from zero. `shape` is [M, N, K]. The descriptors are [leading
+    offset, stride offset, swizzle] in bytes, as the layouts of A and B determine them, [] for A in registers;
+    `layout_C` is an Axe layout on tx and reg, that of the instruction's sums. In thread form the first
     dimension of C is the thread; before, C has that layout. What threads wrote to A and B needs a T.fence_async
-    and a barrier before it. The machine determines the order of a sum's terms."""
+    and a barrier before it, registers that threads have accessed need a T.wgmma_fence. The machine determines
+    the order of a sum's terms."""
+
+def wgmma_commit() -> None:
+    """Makes the products by T.wgmma that were started since the last commit a group, which may be empty:
+    `wgmma.commit_group`. The compiler inserts it after each product."""
+
+def wgmma_fence() -> None:
+    """Orders what each thread has done with registers with the products by T.wgmma that follow: `wgmma.fence`. The
+    compiler inserts the fences that products need; they need not be written by hand."""
+
+def wgmma_wait(pending: _b.int = 0) -> None:
+    """Waits until at most the `pending` most recent groups of T.wgmma_commit are unfinished: `wgmma.wait_group`.
+    The compiler inserts the waits that products need, each as late as their operands and results allow."""

@@ -43,7 +43,8 @@ void KernelEmitter::alloc(const Alloc& s) {
       HELVE_CHECK(!thread_ && threads && *threads == source_.stmt->threads,
                   "fragment '" + buffer.name + "' is not divided");
       const int64_t count = elements(buffer, 1);
-      return array(s, buffer.place == ArrayPlace::Packed && count > 1 ? "__align__(16) " : "", count);
+      array(s, buffer.place == ArrayPlace::Packed && count > 1 ? "__align__(16) " : "", count);
+      return declare_words(buffer, s.span);
     }
     case MemoryScope::Local:
       HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");

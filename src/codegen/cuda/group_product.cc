@@ -5,7 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/product_types.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -27,58 +31,69 @@ __device__ __forceinline__ unsigned long long helve_descriptor(const void* tile)
 }
 // The number of the thread's warpgroup.
 __device__ __forceinline__ int helve_warpgroup() { return __shfl_sync(0xffffffffu, (int)(threadIdx.x / 128), 0); }
-// Sums that the compiler must not touch between the two.
-template <int COUNT>
-__device__ __forceinline__ void helve_hold_sums(float* c) {
+// Registers whose uses the compiler moves neither behind the fence that follows nor in front of the wait before it.
+__device__ __forceinline__ void helve_hold(float& x) { asm volatile("" : "+f"(x) : : "memory"); }
+__device__ __forceinline__ void helve_hold(int& x) { asm volatile("" : "+r"(x) : : "memory"); }
+__device__ __forceinline__ void helve_hold(unsigned int& x) { asm volatile("" : "+r"(x) : : "memory"); }
+template <int COUNT, class T>
+__device__ __forceinline__ void helve_hold_registers(T* registers) {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(c[i]) : : "memory");
+    for (int i = 0; i < COUNT; ++i) helve_hold(registers[i]);
 }
-template <int COUNT>
-__device__ __forceinline__ void helve_begin_products(float* c) {
-    helve_hold_sums<COUNT>(c);
-    asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
-}
-template <int COUNT>
-__device__ __forceinline__ void helve_end_products(float* c) {
+__device__ __forceinline__ void helve_fence_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+__device__ __forceinline__ void helve_commit_products() {
     asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
-    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(0) : "memory");
-    helve_hold_sums<COUNT>(c);
 }
-// C (64, N) += A (64, 16) @ B (16, N) by a warpgroup, N / 2 sums of each thread; `adds` 0: C = A @ B. BRAIN: bfloat16.
-// A_LINES, B_LINES: rows in memory are along M and N, not along K.
-template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
-__device__ void helve_group_product(float* c, unsigned long long a, unsigned long long b, int adds);
+// Wait until all groups but the N youngest are complete.
+template <int N>
+__device__ __forceinline__ void helve_wait_for_products() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+}
+// C (64, N) += A (64, K) @ B (K, N) by a warpgroup, N / 2 sums of each thread; `adds` 0: C = A @ B. A is a descriptor,
+// or four words of each thread. A_LINES, B_LINES: rows in memory are along M and N, not along K.
+template <int N, class T, bool A_LINES, bool B_LINES, class SUM, class A>
+__device__ void helve_group_product(SUM* c, A a, unsigned long long b, int adds);
 )"};
 
 /// The instruction as a function: inline assembly names each register.
 struct Instruction {
   int64_t n;
-  bool brain, a_lines, b_lines;
+  const ProductTypes& types;
+  std::string factor;  ///< type of an element in memory
+  bool a_lines, b_lines, in_registers;
 
-  std::string name() const { return fmt::format("helve_group_product<{}, {}, {}, {}>", n, brain, a_lines, b_lines); }
+  std::string name() const { return fmt::format("helve_group_product<{}, {}, {}, {}>", n, factor, a_lines, b_lines); }
 
   std::string text() const {
-    const int64_t count = n / 2;
-    const char* type = brain ? "bf16" : "f16";
-    std::vector<std::string> places, sums;
+    const int64_t count = n / 2, words = in_registers ? 4 : 1;
+    const bool whole = !types.sum.is_float();
+    std::vector<std::string> places, sums, factors;
     for (int64_t i = 0; i < count; ++i) {
       places.push_back(fmt::format("%{}", i));
-      sums.push_back(fmt::format("\"+f\"(c[{}])", i));
+      sums.push_back(fmt::format("\"+{}\"(c[{}])", whole ? "r" : "f", i));
     }
+    for (int64_t i = 0; i < words; ++i) factors.push_back(fmt::format("%{}", count + i));
     const auto self = [](const std::string& s) { return s; };
+    std::string left = join(factors, ", ", self), modes = whole ? "" : ", 1, 1";
+    if (in_registers) left = "{" + left + "}";
+    if (types.factor.bits == 16) {
+      modes += in_registers ? fmt::format(", {}", int{b_lines}) : fmt::format(", {}, {}", int{a_lines}, int{b_lines});
+    }
+    const char* const given = in_registers ? "\"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3])" : "\"l\"(a)";
     return fmt::format(R"(
 template <>
-__device__ __forceinline__ void {}(float* c, unsigned long long a, unsigned long long b, int adds) {{
+__device__ __forceinline__ void {}({}* c, {} a, unsigned long long b, int adds) {{
     asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{}, 0; "
-        "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} "
+        "wgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} "
         "{{{}}}, "
-        "%{}, %{}, p, 1, 1, {}, {}; }}"
+        "{}, %{}, p{}; }}"
         : {}
-        : "l"(a), "l"(b), "r"(adds));
+        : {}, "l"(b), "r"(adds));
 }}
 )",
-                       name(), count + 2, n, type, type, join(places, ", ", self), count, count + 1, int{a_lines},
-                       int{b_lines}, join(sums, ", ", self));
+                       name(), whole ? "int" : "float", in_registers ? "unsigned int*" : "unsigned long long",
+                       count + words + 1, n, 256 / types.factor.bits, types.sum_name, types.name, types.name,
+                       join(places, ", ", self), left, count + words, modes, join(sums, ", ", self), given);
   }
 };
 
@@ -102,14 +117,19 @@ void KernelEmitter::group_product(const TileOp& s) {
   const ProductShape& shape = operands.shape;
   const FactorTile left = tile_of_a(shape), right = tile_of_b(shape);
   std::string reason;
-  const std::optional<Layout> a = tile_layout(operands.a, &reason), b = tile_layout(operands.b, &reason);
-  HELVE_CHECK(a && b, reason);
-  const Instruction instruction{product.n, operands.a.buffer->dtype.code == TypeCode::BFloat, !left.depth_last,
-                                !right.depth_last};
+  const bool registers = operands.in_registers();
+  std::optional<Layout> a;
+  if (!registers) a = tile_layout(operands.a, &reason);
+  const std::optional<Layout> b = tile_layout(operands.b, &reason);
+  HELVE_CHECK((a || registers) && b, reason);
+  const Instruction instruction{product.n,
+                                *product_types(operands.a.buffer->dtype),
+                                element_type(*operands.a.buffer),
+                                !left.depth_last,
+                                !right.depth_last,
+                                registers};
   need(kGroupProduct);
-  prelude_.need(
-      fmt::format("group_product_{}_{}_{}_{}", product.n, instruction.brain, instruction.a_lines, instruction.b_lines),
-      instruction.text());
+  prelude_.need("group_product_" + instruction.name() + (registers ? "_registers" : ""), instruction.text());
   const std::string sums = names_.of(operands.c.buffer.get(), operands.c.buffer->name);
   block("", s.span, [&] {
     const VarRef group = make_var("group");
@@ -126,29 +146,98 @@ void KernelEmitter::group_product(const TileOp& s) {
     const auto first = [](const FactorTile& tile, const Expr& line) {
       return tile.depth_last ? std::vector{line, int_imm(0)} : std::vector{int_imm(0), line};
     };
-    const std::string of_a = names_.fresh("left"), of_b = names_.fresh("right");
+    const std::string of_a = registers ? words_.at(operands.a.buffer.get()) : names_.fresh("left");
+    const std::string of_b = names_.fresh("right");
     const std::string type = "const unsigned long long ";
-    line(type + of_a + " = " + descriptor(operands.a, operands.descriptor_a, first(left, row)) + ";", s.span);
+    if (!registers) {
+      line(type + of_a + " = " + descriptor(operands.a, operands.descriptor_a, first(left, row)) + ";", s.span);
+    }
     line(type + of_b + " = " + descriptor(operands.b, operands.descriptor_b, first(right, column)) + ";", s.span);
-    line(fmt::format("helve_begin_products<{}>({});", product.registers(), sums), s.span);
     const auto part = [](const std::string& name, const Layout& layout, const FactorTile& tile, int64_t line_of,
                          int64_t k) {
-      const int64_t bytes = (descriptor_start(layout, tile, line_of, k) - descriptor_start(layout, tile, 0, 0)) * 2;
-      return bytes == 0 ? name : fmt::format("{} + {}", name, bytes / 16);
+      const int64_t elements = descriptor_start(layout, tile, line_of, k) - descriptor_start(layout, tile, 0, 0);
+      return elements == 0 ? name : fmt::format("{} + {}", name, elements * tile.bits / 128);
+    };
+    const auto part_of_a = [&](int64_t i, int64_t l) {
+      if (!registers) return part(of_a, *a, left, product.first_row(i, 0), l * shape.depth());
+      const int64_t words = (i * product.depths + l) * 4;
+      return words == 0 ? of_a : fmt::format("{} + {}", of_a, words);
     };
     for (int64_t l = 0; l < product.depths; ++l) {
       for (int64_t i = 0; i < product.rows; ++i) {
         for (int64_t j = 0; j < product.columns; ++j) {
           const int64_t at = product.first_register(i, j);
           line(fmt::format("{}({}, {}, {}, {});", instruction.name(), at == 0 ? sums : fmt::format("{} + {}", sums, at),
-                           part(of_a, *a, left, product.first_row(i, 0), l * kProductDepth),
-                           part(of_b, *b, right, j * product.n, l * kProductDepth), int{l > 0 || !*s.clears()}),
+                           part_of_a(i, l), part(of_b, *b, right, j * product.n, l * shape.depth()),
+                           int{l > 0 || !*s.clears()}),
                s.span);
         }
       }
     }
-    line(fmt::format("helve_end_products<{}>({});", product.registers(), sums), s.span);
   });
+}
+
+/// A product's A in registers is put into words in front of the last fence before it.
+void KernelEmitter::find_products() {
+  const TileOp* fence = nullptr;
+  walk(source_.stmt->body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (op && op->op == TileOpcode::WgmmaFence) fence = op;
+    if (!op || !op->begins_product()) return;
+    const GroupOperands operands = group_operands(*op);
+    const std::pair found(operands.c.buffer.get(), operands.product().registers());
+    if (std::find(sums_.begin(), sums_.end(), found) == sums_.end()) sums_.push_back(found);
+    if (!operands.in_registers()) return;
+    HELVE_CHECK(fence, "a product of registers without a fence before it");
+    std::vector<const Buffer*>& packed = packed_[fence];
+    const Buffer* factor = operands.a.buffer.get();
+    if (std::find(packed.begin(), packed.end(), factor) == packed.end()) packed.push_back(factor);
+    words_[factor] = {};
+  });
+}
+
+/// The words of a fragment that is a factor.
+void KernelEmitter::declare_words(const Buffer& factor, const Span& span) {
+  const auto found = words_.find(&factor);
+  if (found == words_.end()) return;
+  found->second = names_.fresh(factor.name + "_words");
+  line(fmt::format("unsigned int {}[{}];", found->second, word_count(factor)), span);
+}
+
+int64_t KernelEmitter::word_count(const Buffer& factor) { return *int_value(factor.shape[1]) * factor.dtype.bits / 32; }
+
+/// The sums of all products whose registers are declared here.
+void KernelEmitter::hold_sums(const Span& span) {
+  for (const auto& [sums, count] : sums_) {
+    if (!names_.known(sums)) continue;
+    line(fmt::format("helve_hold_registers<{}>({});", count, names_.of(sums, sums->name)), span);
+  }
+}
+
+void KernelEmitter::fence_products(const TileOp& s) {
+  need(kGroupProduct);
+  hold_sums(s.span);
+  if (const auto found = packed_.find(&s); found != packed_.end()) {
+    need("pack_registers");
+    for (const Buffer* factor : found->second) {
+      const std::string &words = words_.at(factor), &elements = names_.of(factor, factor->name);
+      const int64_t count = word_count(*factor);
+      line(fmt::format("helve_pack_registers<{}>({}, {});", count, words, elements), s.span);
+      line(fmt::format("helve_hold_registers<{}>({});", count, words), s.span);
+    }
+  }
+  line("helve_fence_products();", s.span);
+}
+
+void KernelEmitter::commit_products(const TileOp& s) {
+  need(kGroupProduct);
+  line("helve_commit_products();", s.span);
+}
+
+void KernelEmitter::wait_for_products(const TileOp& s) {
+  need(kGroupProduct);
+  line(fmt::format("helve_wait_for_products<{}>();", s.pending()), s.span);
+  hold_sums(s.span);
 }
 
 }  // namespace helve::cuda

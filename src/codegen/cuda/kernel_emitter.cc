@@ -46,6 +46,7 @@ CudaKernel KernelEmitter::emit() {
     if (!use.write) loaded_.insert(use.buffer);
   }
   find_collectives();
+  find_products();
   signature();
   {
     Place place(*this);

@@ -130,6 +130,10 @@ class KernelEmitter final : public c::CEmitter {
   void need(const PreludePart& part) { prelude_.need(part); }
 
   // group_product.cc
+  void find_products();
+  void declare_words(const Buffer& factor, const Span& span);
+  static int64_t word_count(const Buffer& factor);
+  void hold_sums(const Span& span);
   std::string descriptor(const Region& factor, const MatrixDescriptor& d, const std::vector<Expr>& first);
 
   // vector_loop.cc
@@ -162,6 +166,9 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_map<const Buffer*, RingPlaces> ring_places_;  ///< of this role
   std::unordered_map<const Buffer*, std::string> slots_;  ///< of buffers that rings hand over: the first slot
   std::vector<std::pair<BoxMap, std::string>> maps_;  ///< tensor maps, and their names
+  std::vector<std::pair<const Buffer*, int64_t>> sums_;  ///< of products by warpgroups, and their registers
+  std::unordered_map<const TileOp*, std::vector<const Buffer*>> packed_;  ///< factors in registers, by their fence
+  std::unordered_map<const Buffer*, std::string> words_;  ///< of these
   const Var* thread_ = nullptr;  ///< of the loop over threads around the current place
   std::vector<Staged> staged_;
   std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores

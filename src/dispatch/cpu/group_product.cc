@@ -18,6 +18,17 @@ Expr take(Expr* number, int64_t extent) {
   return digit;
 }
 
+/// A's element of depth `k` in the row of thread `tx`'s sums: half `lower` of the rows of part `part` of its warpgroup.
+Expr own_factor(const GroupOperands& operands, const GroupProduct& product, const Expr& tx, const Expr& part,
+                const Expr& lower, Expr k) {
+  const int64_t packed = operands.shape.packed(), words = 4 * packed;
+  const Expr inner = take(&k, packed), thread = take(&k, 4), half = take(&k, 2);
+  const Expr reg = (part * int_imm(product.depths) + k) * int_imm(words) + half * int_imm(2 * packed) +
+                   lower * int_imm(packed) + inner;
+  const Expr first = tx - floor_mod(tx, int_imm(4));  // of the four threads that share the row
+  return cast(load(operands.a.buffer, {first + thread, reg}), operands.c.buffer->dtype);
+}
+
 }  // namespace
 
 Stmt lower_group_product(const TileOp& op, const LoweringContext& context, std::string* declined) {
@@ -42,14 +53,15 @@ Stmt lower_group_product(const TileOp& op, const LoweringContext& context, std::
   const Expr column = group_column * int_imm(product.own_columns()) + eight * int_imm(8) + pair * int_imm(2) + odd;
   const auto element = [&](const Region& factor, const Expr& first, const Expr& second, bool turned) {
     const std::vector<Expr> at = turned ? std::vector{second, first} : std::vector{first, second};
-    return cast(load(factor.buffer, region_indices(factor, at)), kFloat32);
+    return cast(load(factor.buffer, region_indices(factor, at)), sums->dtype);
   };
-  const Expr x = element(operands.a, row, Expr(k), shape.transpose_a);
+  const Expr x = operands.in_registers() ? own_factor(operands, product, Expr(tx), part, lower, Expr(k))
+                                         : element(operands.a, row, Expr(k), shape.transpose_a);
   const Expr y = element(operands.b, Expr(k), column, shape.transpose_b);
   const std::vector<Expr> own = {Expr(tx), Expr(q)};
   const Stmt add = store(sums, own, load(sums, own) + x * y, op.span);
   Stmt sum = for_loop(LoopKind::Serial, k, int_imm(shape.k), add, op.span);
-  if (*op.clears()) sum = seq({store(sums, own, number_imm(0, kFloat32), op.span), sum});
+  if (*op.clears()) sum = seq({store(sums, own, number_imm(0, sums->dtype), op.span), sum});
   return for_loop(LoopKind::Parallel, {tx, q}, {int_imm(0), int_imm(0)}, {sums->shape[0], sums->shape[1]}, sum, 1,
                   op.span);
 }

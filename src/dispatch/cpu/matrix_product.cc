@@ -20,17 +20,19 @@ Stmt part(const ProductOperands& operands, int64_t a, int64_t b, int64_t c, cons
   const Expr lane = floor_mod(Expr(tx), int_imm(kWarp)), warp = Expr(tx) - lane;
   const Expr row = floor_div(lane, int_imm(4));
   const Expr column = floor_mod(lane, int_imm(4)) * int_imm(2) + floor_mod(Expr(q), int_imm(2));
-  const Expr lower = floor_div(Expr(q), int_imm(2)), far = floor_div(Expr(k), int_imm(8));
-  const Expr pair = floor_div(floor_mod(Expr(k), int_imm(8)), int_imm(2)), odd = floor_mod(Expr(k), int_imm(2));
-  const auto element = [](const BufferRef& buffer, const Expr& thread, const Expr& reg) {
-    return cast(load(buffer, {thread, reg}), kFloat32);
+  const int64_t packed = operands.shape.packed(), depth = operands.shape.depth();
+  const Expr lower = floor_div(Expr(q), int_imm(2)), far = floor_div(Expr(k), int_imm(depth / 2));
+  const Expr word = floor_div(floor_mod(Expr(k), int_imm(depth / 2)), int_imm(packed));
+  const Expr inner = floor_mod(Expr(k), int_imm(packed));
+  const auto element = [&](const BufferRef& buffer, const Expr& thread, const Expr& reg) {
+    return cast(load(buffer, {thread, reg}), sums->dtype);
   };
-  const Expr x =
-      element(left, warp + row * int_imm(4) + pair, int_imm(a) + odd + lower * int_imm(2) + far * int_imm(4));
-  const Expr y = element(right, warp + column * int_imm(4) + pair, int_imm(b) + odd + far * int_imm(2));
+  const Expr x = element(left, warp + row * int_imm(4) + word,
+                         int_imm(a) + inner + lower * int_imm(packed) + far * int_imm(2 * packed));
+  const Expr y = element(right, warp + column * int_imm(4) + word, int_imm(b) + inner + far * int_imm(packed));
   const std::vector<Expr> own = {Expr(tx), int_imm(c) + Expr(q)};
   const Stmt add = store(sums, own, load(sums, own) + x * y, span);
-  const Stmt sum = for_loop(LoopKind::Serial, k, int_imm(kProductDepth), add, span);
+  const Stmt sum = for_loop(LoopKind::Serial, k, int_imm(depth), add, span);
   return for_loop(LoopKind::Parallel, {tx, q}, {int_imm(0), int_imm(0)}, {sums->shape[0], int_imm(4)}, sum, 1, span);
 }
 

@@ -9,8 +9,9 @@
 
 namespace helve::cuda {
 
-/// The product of a T.gemm whose factors, of 16 bits, are in shared memory and whose sums are a whole fragment of
-/// float32; nothing, with the reason, for others.
-std::optional<ProductShape> product_in_shared_memory(const TileOp& gemm, std::string* reason);
+/// The product of a T.gemm whose factors have a type that warps, or warpgroups, multiply and are in shared memory, and
+/// whose sums are a whole fragment of the type for them; A of warpgroups may be a whole fragment too. Nothing, with the
+/// reason, for others.
+std::optional<ProductShape> product_on_tensor_cores(const TileOp& gemm, bool by_groups, std::string* reason);
 
 }  // namespace helve::cuda

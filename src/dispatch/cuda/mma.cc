@@ -1,6 +1,6 @@
 // Matrix products by the tensor cores of each warp: T.gemm becomes T.mma.
 // C is a fragment with the layout of the instruction's accumulators, which the schedule demands; the factors are loaded
-// from shared memory, 16 of K at a time, into fragments with the corresponding layouts.
+// from shared memory, the depth of an instruction at a time, into fragments with the corresponding layouts.
 #include <fmt/format.h>
 
 #include "element_nest.h"
@@ -31,7 +31,7 @@ std::vector<WarpGrid> even_grids(const ProductShape& shape, int64_t warps) {
 
 /// The product of a T.gemm that T.mma can compute; nothing, with the reason, for others.
 std::optional<ProductShape> product_of(const TileOp& gemm, std::string* reason) {
-  const std::optional<ProductShape> shape = product_in_shared_memory(gemm, reason);
+  const std::optional<ProductShape> shape = product_on_tensor_cores(gemm, false, reason);
   const std::optional<std::string> why = shape ? uneven(*shape) : std::nullopt;
   if (!why) return shape;
   *reason = *why;
@@ -51,7 +51,7 @@ std::optional<WarpGrid> warp_grid(const ProductShape& shape, int64_t warps) {
 /// The division of C that its layout represents; nothing if it represents none.
 std::optional<WarpGrid> warp_grid_of(const ProductShape& shape, int64_t warps, const Layout& sums) {
   ProductShape step = shape;
-  step.k = kProductDepth;
+  step.k = shape.depth();
   for (const WarpGrid& grid : even_grids(shape, warps)) {
     if (product_layouts(step, grid).c.equivalent(sums)) return grid;
   }
@@ -59,14 +59,14 @@ std::optional<WarpGrid> warp_grid_of(const ProductShape& shape, int64_t warps, c
 }
 
 /// The part of a factor for one step of K, in memory.
-Region part_of(const Region& factor, bool depth_first, const Expr& begin) {
+Region part_of(const Region& factor, bool depth_first, const Expr& begin, int64_t depth) {
   Region out = factor;
   size_t dim = 0;
   for (Range& range : out.ranges) {
     if (range.point) continue;
     if ((dim++ == 0) == depth_first) {
       range.begin = range.begin + begin;
-      range.extent = int_imm(kProductDepth);
+      range.extent = int_imm(depth);
     }
   }
   return out;
@@ -107,7 +107,7 @@ Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* de
     return {};
   }
   ProductShape step = *shape;
-  step.k = kProductDepth;
+  step.k = step.depth();
   const ProductLayouts layouts = product_layouts(step, *warps);
   const auto fragment = [&](const Region& of, const Layout& layout, int64_t rows, int64_t columns, bool turned) {
     if (turned) std::swap(rows, columns);
@@ -118,21 +118,22 @@ Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* de
   const BufferRef left = fragment(a, layouts.a, step.m, step.k, step.transpose_a);
   const BufferRef right = fragment(b, layouts.b, step.k, step.n, step.transpose_b);
   const VarRef k = make_var("k");
-  const Expr begin = Expr(k) * int_imm(kProductDepth);
+  const Expr begin = Expr(k) * int_imm(step.k);
   const std::vector<Expr> extents = {int_imm(step.m), int_imm(step.n), int_imm(step.k)};
   const Stmt product = tile_op(TileOpcode::Mma,
                                {whole_region(left), whole_region(right), whole_region(c.buffer), extents, layouts.a,
                                 layouts.b, sums, step.transpose_a, step.transpose_b},
                                op.span);
-  const Stmt body = seq({alloc(left), alloc(right), loaded(part_of(a, step.transpose_a, begin), left, context, op.span),
-                         loaded(part_of(b, !step.transpose_b, begin), right, context, op.span), product});
+  const Stmt body =
+      seq({alloc(left), alloc(right), loaded(part_of(a, step.transpose_a, begin, step.k), left, context, op.span),
+           loaded(part_of(b, !step.transpose_b, begin, step.k), right, context, op.span), product});
   std::vector<Stmt> out;
   if (*op.clears()) {
     out.push_back(over_elements(c.shape(), *context.facts, [&](const std::vector<Expr>& at, const Facts&) {
-      return store(c.buffer, region_indices(c, at), number_imm(0, kFloat32));
+      return store(c.buffer, region_indices(c, at), number_imm(0, c.buffer->dtype));
     }));
   }
-  out.push_back(for_loop(LoopKind::Unroll, k, int_imm(shape->k / kProductDepth), body, op.span));
+  out.push_back(for_loop(LoopKind::Unroll, k, int_imm(shape->k / step.k), body, op.span));
   return seq(std::move(out));
 }
 
@@ -142,7 +143,7 @@ std::vector<std::pair<BufferRef, Layout>> place_mma(const TileOp& op, const Kern
   const std::optional<WarpGrid> grid = shape ? warp_grid(*shape, kernel.threads / kWarp) : std::nullopt;
   if (!grid) return {};
   ProductShape step = *shape;
-  step.k = kProductDepth;
+  step.k = step.depth();
   return {{op.region(2).buffer, product_layouts(step, *grid).c}};
 }
 

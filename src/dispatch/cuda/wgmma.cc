@@ -1,6 +1,7 @@
 // Matrix products by the tensor cores of warpgroups: T.gemm becomes T.wgmma.
+// It is waited for where it stands; overlap_products moves the wait.
 // The factors stay in shared memory, which gets the layout of the instruction before it is copied to; C is a fragment
-// with the layout of the instruction's sums.
+// with the layout of the instruction's sums, and so may A be with that of its factor.
 #include <fmt/format.h>
 
 #include "factors.h"
@@ -16,7 +17,7 @@ namespace helve::cuda {
 namespace {
 
 std::optional<ProductShape> product_of_groups(const TileOp& gemm, std::string* reason) {
-  const std::optional<ProductShape> shape = product_in_shared_memory(gemm, reason);
+  const std::optional<ProductShape> shape = product_on_tensor_cores(gemm, true, reason);
   const std::optional<std::string> why = shape ? uneven_for_groups(*shape) : std::nullopt;
   if (!why) return shape;
   *reason = *why;
@@ -77,8 +78,10 @@ Stmt lower_wgmma(const TileOp& op, const LoweringContext& context, std::string* 
   }
   if (!division(*shape, context.kernel->threads, kProductColumns, declined)) return {};
   const FactorTile left = tile_of_a(*shape), right = tile_of_b(*shape);
-  const std::optional<MatrixDescriptor> a = descriptor_of(op.region(0), left, declined);
-  const std::optional<MatrixDescriptor> b = a ? descriptor_of(op.region(1), right, declined) : std::nullopt;
+  const bool registers = op.region(0).buffer->scope == MemoryScope::Fragment;
+  std::optional<MatrixDescriptor> a, b;
+  if (!registers) a = descriptor_of(op.region(0), left, declined);
+  if (a || registers) b = descriptor_of(op.region(1), right, declined);
   if (!b) return {};
   const int64_t unit = column_unit(*b, right);
   const std::optional<GroupProduct> groups = division(*shape, context.kernel->threads, unit, declined);
@@ -88,16 +91,27 @@ Stmt lower_wgmma(const TileOp& op, const LoweringContext& context, std::string* 
     *declined = "C has no layout";
     return {};
   }
+  if (registers) {
+    const BufferRef& factor = op.region(0).buffer;
+    if (!factor->layout || !group_factor(*groups, *shape).equivalent(thread_layout_of(*factor))) {
+      *declined = "the layout of A is not that of the instruction's factor";
+      return {};
+    }
+  }
   const Layout sums = thread_layout_of(*c);
   if (!group_sums(*groups).equivalent(sums)) {
     *declined = "the layout of C is not that of the instruction's sums";
     return {};
   }
   const std::vector<Expr> extents = {int_imm(shape->m), int_imm(shape->n), int_imm(shape->k)};
-  return tile_op(TileOpcode::Wgmma,
-                 {op.region(0), op.region(1), op.region(2), extents, descriptor_operand(*a), descriptor_operand(*b),
-                  sums, shape->transpose_a, shape->transpose_b, *op.clears()},
-                 op.span);
+  const Stmt product =
+      tile_op(TileOpcode::Wgmma,
+              {op.region(0), op.region(1), op.region(2), extents, a ? descriptor_operand(*a) : std::vector<Expr>(),
+               descriptor_operand(*b), sums, shape->transpose_a, shape->transpose_b, *op.clears()},
+              op.span);
+  return seq({tile_op(TileOpcode::WgmmaFence, {}, op.span), product, tile_op(TileOpcode::WgmmaCommit, {}, op.span),
+              tile_op(TileOpcode::WgmmaWait, {}, op.span)},
+             op.span);
 }
 
 Stmt keep_wgmma(const TileOp& op, const LoweringContext& context, std::string* declined) {
@@ -117,15 +131,20 @@ std::vector<std::pair<BufferRef, Layout>> place_wgmma(const TileOp& op, const Ke
   std::optional<Layout> right;
   for (const size_t i : {0, 1}) {
     const Region& factor = op.region(i);
+    if (factor.buffer->scope == MemoryScope::Fragment) continue;
     right = tile_layout(factor, &reason);
     if (!right || factor.buffer->layout) continue;
-    right = factor_layout(tiles[i].rows, tiles[i].columns, parts[i]);
+    right = factor_layout(tiles[i], parts[i]);
     out.emplace_back(factor.buffer, layout_of_buffer(*factor.buffer, *right));
   }
   const std::optional<MatrixDescriptor> b = right ? matrix_descriptor(*right, tiles[1], &reason) : std::nullopt;
   const std::optional<GroupProduct> groups =
       b ? division(*shape, kernel.threads, column_unit(*b, tiles[1]), &reason) : std::nullopt;
-  if (groups) out.emplace_back(op.region(2).buffer, group_sums(*groups));
+  if (!groups) return out;
+  out.emplace_back(op.region(2).buffer, group_sums(*groups));
+  if (op.region(0).buffer->scope == MemoryScope::Fragment) {
+    out.emplace_back(op.region(0).buffer, group_factor(*groups, *shape));
+  }
   return out;
 }
 

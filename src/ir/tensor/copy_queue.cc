@@ -1,4 +1,4 @@
-// What asynchronous copies are counted in until they complete.
+// What asynchronous copies and products are counted in until they complete.
 // It is a property of the operation's row and operands, so that all rooms agree on it.
 #include "helve/ir/tensor/copy_queue.h"
 
@@ -7,6 +7,10 @@
 namespace helve {
 
 CopyQueue copy_queue(const TileOp& op) {
+  using enum TileOpcode;
+  if (op.op == Wgmma || op.op == WgmmaFence || op.op == WgmmaCommit || op.op == WgmmaWait) {
+    return {CopyQueue::Kind::Products, nullptr};
+  }
   if (op.op == TileOpcode::CommitBulk || op.op == TileOpcode::WaitBulk) return {CopyQueue::Kind::Bulk, nullptr};
   if (const Region* barriers = op.barriers()) {
     const bool bytes = op.op == TileOpcode::StAsync || op.op == TileOpcode::CommWaitBytes;
@@ -18,7 +22,7 @@ CopyQueue copy_queue(const TileOp& op) {
 
 bool commits(const TileOp& op) {
   using enum TileOpcode;
-  return op.op == CommitAsync || op.op == CommitBulk || op.op == MbarrierCommit;
+  return op.op == CommitAsync || op.op == CommitBulk || op.op == MbarrierCommit || op.op == WgmmaCommit;
 }
 
 bool is_group(const TileOp& op) {
@@ -36,8 +40,11 @@ std::string wait_text(const CopyQueue& queue) {
     case CopyQueue::Kind::Bulk: return "T.wait_bulk()";
     case CopyQueue::Kind::Bytes: return "T.comm.wait_bytes of '" + queue.barriers->name + "'";
     case CopyQueue::Kind::Barriers: return "T.mbarrier_wait(" + queue.barriers->name + ")";
+    case CopyQueue::Kind::Products: return "T.wgmma_wait()";
   }
   __builtin_unreachable();
 }
+
+std::string work_text(const CopyQueue& queue) { return queue.kind == CopyQueue::Kind::Products ? "product" : "copy"; }
 
 }  // namespace helve

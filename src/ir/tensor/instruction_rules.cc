@@ -6,6 +6,7 @@
 #include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/matrix_product.h"
+#include "helve/ir/tensor/product_types.h"
 #include "helve/layout/notation.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
@@ -103,13 +104,16 @@ void require_three(const TileOp& op, std::string_view name, const std::string& r
                   op.place(at));
 }
 
-/// 16-bit factors and float32 sums.
-void check_product_types(const TileOp& op) {
+/// Factors that the instruction multiplies, and the sums for them.
+void check_product_types(const TileOp& op, bool by_groups) {
   const DType factor = op.region(0).buffer->dtype;
-  if (!factor.is_float() || factor.bits != 16) wrong_type(op, 0, "A of " + operation_text(op), "float16 or bfloat16");
+  const ProductTypes* types = product_types(factor);
+  if (!types || !(by_groups ? types->by_groups : types->by_warps)) {
+    wrong_type(op, 0, "A of " + operation_text(op), factor_types(by_groups));
+  }
   if (op.region(1).buffer->dtype != factor)
     wrong_type(op, 1, "B of " + operation_text(op), to_string(factor) + ", as A");
-  if (op.region(2).buffer->dtype != kFloat32) wrong_type(op, 2, "C of " + operation_text(op), "float32");
+  if (op.region(2).buffer->dtype != types->sum) wrong_type(op, 2, "C of " + operation_text(op), to_string(types->sum));
 }
 
 /// Operand `i` is a whole fragment of `shape` with this layout or, divided, of its threads and registers.
@@ -130,17 +134,18 @@ void check_product_fragment(const TileOp& op, size_t i, const Layout& layout, bo
   }
 }
 
-/// Whole fragments, 16-bit factors and float32 sums, in the layouts of the instruction.
+/// Whole fragments in the layouts of the instruction.
 void check_matrix_product(const TileOp& op) {
   const size_t at_layouts = op.row().index_of("layout_A");
   require_three(op, "shape", "give [M, N, K]");
-  check_product_types(op);
+  check_product_types(op, false);
   const ProductOperands operands = product_operands(op);
   const ProductShape& shape = operands.shape;
   std::string reason;
   if (!matrix_product(shape, operands.layouts, &reason)) {
     refuse_argument(operation_text(op), "layout_C", fmt::format("\"{}\"", to_string(operands.layouts.c)), reason,
-                    "give each operand the layout of mma.m16n8k16", op.place(at_layouts + 2));
+                    fmt::format("give each operand the layout of mma.m16n8k{}", shape.depth()),
+                    op.place(at_layouts + 2));
   }
   const std::vector<int64_t> wanted[] = {
       shape.transpose_a ? std::vector{shape.k, shape.m} : std::vector{shape.m, shape.k},
@@ -165,8 +170,7 @@ void check_group_factor(const TileOp& op, size_t i, const FactorTile& tile, cons
   if (!layout) refuse_buffer(op, i, reason, "name whole tiles");
   const std::optional<MatrixDescriptor> found = matrix_descriptor(*layout, tile, &reason);
   if (!found) {
-    refuse_buffer(op, i, reason,
-                  fmt::format("allocate it with layout=\"{}\"", to_string(factor_layout(tile.rows, tile.columns))));
+    refuse_buffer(op, i, reason, fmt::format("allocate it with layout=\"{}\"", to_string(factor_layout(tile))));
   }
   if (*found == given) return;
   const size_t at = op.row().index_of(i == 0 ? "descriptor_A" : "descriptor_B");
@@ -175,13 +179,20 @@ void check_group_factor(const TileOp& op, size_t i, const FactorTile& tile, cons
                   fmt::format("give [{}, {}, {}]", found->leading, found->stride, found->swizzle), op.place(at));
 }
 
-/// Tiles of shared memory and a whole fragment of sums.
+/// Tiles of shared memory, or registers for A, and a whole fragment of sums.
 void check_group_product(const TileOp& op) {
   require_three(op, "shape", "give [M, N, K]");
+  const bool registers = op.region(0).buffer->scope == MemoryScope::Fragment;
+  const size_t at_a = op.row().index_of("descriptor_A");
+  if (registers && !op.exprs(at_a).empty()) {
+    refuse_argument(operation_text(op), "descriptor_A", shape_text(op.exprs(at_a)), "A is in registers", "give []",
+                    op.place(at_a));
+  }
   for (const char* name : {"descriptor_A", "descriptor_B"}) {
+    if (registers && op.row().index_of(name) == at_a) continue;
     require_three(op, name, "give [leading offset, stride offset, swizzle] in bytes");
   }
-  check_product_types(op);
+  check_product_types(op, true);
   const GroupOperands operands = group_operands(op);
   const ProductShape& shape = operands.shape;
   const size_t at_layout = op.row().index_of("layout_C");
@@ -192,7 +203,17 @@ void check_group_product(const TileOp& op) {
   if (const std::optional<std::string> why = uneven_for_groups(shape)) {
     refuse_sums(*why, "multiply tiles of such multiples");
   }
-  check_group_factor(op, 0, tile_of_a(shape), operands.descriptor_a);
+  const bool turned = op.transposes(0) && (registers || shape.bits != 16);
+  if (turned || (!op.transposes(1) && shape.bits != 16)) {
+    const size_t at = op.row().index_of(turned ? "transpose_A" : "transpose_B");
+    refuse_argument(
+        operation_text(op), std::string(op.row().params[at].name), turned ? "True" : "False",
+        fmt::format("K is the last dimension of {}",
+                    turned && registers ? "A in registers"
+                                        : fmt::format("factors of {}", to_string(op.region(0).buffer->dtype))),
+        turned ? "give A as (M, K)" : "give B as (N, K)", op.place(at));
+  }
+  if (!registers) check_group_factor(op, 0, tile_of_a(shape), operands.descriptor_a);
   check_group_factor(op, 1, tile_of_b(shape), operands.descriptor_b);
   const int64_t unit = column_unit(operands.descriptor_b, tile_of_b(shape));
   if (!group_product(shape, operands.sums, unit)) {
@@ -201,6 +222,8 @@ void check_group_product(const TileOp& op) {
                 fmt::format("give that of the sums, for one warpgroup \"{}\"", to_string(group_sums(*one))));
   }
   check_product_fragment(op, 2, operands.sums, operands.divided(), {shape.m, shape.n});
+  if (!registers) return;
+  check_product_fragment(op, 0, group_factor(operands.product(), shape), operands.divided(), {shape.m, shape.k});
 }
 
 }  // namespace

@@ -18,7 +18,9 @@ namespace {
 
 constexpr int64_t kThreadsOfRow = 4;  ///< of 8 elements, each with two
 constexpr int64_t kLines = 8;  ///< rows of 8 x 8 elements
-constexpr int64_t kRegistersA = 8, kRegistersB = 4, kRegistersC = 4;
+constexpr int64_t kRegistersC = 4;
+int64_t registers_a(const ProductShape& s) { return 4 * s.packed(); }
+int64_t registers_b(const ProductShape& s) { return 2 * s.packed(); }
 
 /// Where an operand's part of one instruction stands, of those along one dimension.
 struct Place {
@@ -40,9 +42,11 @@ Dimension lines(int64_t extent, int64_t step) {
 }
 /// 8 lines.
 Dimension eight_lines(int64_t extent) { return {extent / 8, {{kLines, kThreadsOfRow, kThread}}}; }
-/// The depth of 16: halves of 8, on registers `step` apart, of pairs.
-Dimension depth(int64_t extent, int64_t step) {
-  return {extent / 16, {{2, step, kRegister}, {kThreadsOfRow, 1, kThread}, {2, 1, kRegister}}};
+/// The depth of an instruction: halves, on registers `step` apart, of which each thread of a row has one word.
+Dimension depth(const ProductShape& s, int64_t step) {
+  Dimension out{s.k / s.depth(), {{2, step, kRegister}, {kThreadsOfRow, 1, kThread}}};
+  if (s.packed() > 1) out.digits.push_back({s.packed(), 1, kRegister});
+  return out;
 }
 /// Columns of 8: pairs.
 Dimension pairs(int64_t extent) { return {extent / 8, {{kThreadsOfRow, 1, kThread}, {2, 1, kRegister}}}; }
@@ -67,8 +71,10 @@ Form form_of(Dimension rows, Dimension columns, bool transposed) {
                     : Form{std::move(rows), std::move(columns), false};
 }
 
-Form form_of_a(const ProductShape& s) { return form_of(lines(s.m, 2), depth(s.k, 4), s.transpose_a); }
-Form form_of_b(const ProductShape& s) { return form_of(depth(s.k, 2), eight_lines(s.n), s.transpose_b); }
+Form form_of_a(const ProductShape& s) {
+  return form_of(lines(s.m, s.packed()), depth(s, 2 * s.packed()), s.transpose_a);
+}
+Form form_of_b(const ProductShape& s) { return form_of(depth(s, s.packed()), eight_lines(s.n), s.transpose_b); }
 Form form_of_c(const ProductShape& s) { return form_of(lines(s.m, 2), pairs(s.n), false); }
 
 /// Where the parts along a dimension begin; nothing where a digit moves other than by whole warps and instructions.
@@ -169,17 +175,18 @@ void number(Iters* out, int64_t count, int64_t warps, int64_t step, int64_t warp
 }  // namespace
 
 std::optional<std::string> uneven(const ProductShape& shape) {
-  if (shape.m % kProductRows == 0 && shape.n % kProductColumns == 0 && shape.k % kProductDepth == 0) return {};
+  if (shape.m % kProductRows == 0 && shape.n % kProductColumns == 0 && shape.k % shape.depth() == 0) return {};
   return fmt::format("M, N, K of {} x {} x {} are no multiples of {}, {}, {}", shape.m, shape.n, shape.k, kProductRows,
-                     kProductColumns, kProductDepth);
+                     kProductColumns, shape.depth());
 }
 
 ProductLayouts product_layouts(const ProductShape& shape, const WarpGrid& warps) {
   HELVE_CHECK(shape.m % (kProductRows * warps.rows) == 0 && shape.n % (kProductColumns * warps.columns) == 0 &&
-                  shape.k % kProductDepth == 0,
+                  shape.k % shape.depth() == 0,
               "warps with equal parts of a product");
   const int64_t row_step = warps.columns * kWarp, column_step = kWarp;
-  const int64_t own_columns = shape.n / kProductColumns / warps.columns, depths = shape.k / kProductDepth;
+  const int64_t own_columns = shape.n / kProductColumns / warps.columns, depths = shape.k / shape.depth();
+  const int64_t own_a = registers_a(shape), own_b = registers_b(shape);
   const auto layout = [&](const Form& form, const Iters& first, const Iters& second, const Iters& copies) {
     Iters iters;
     for (const Iter& iter : first) iters.push_back(iter);
@@ -192,10 +199,10 @@ ProductLayouts product_layouts(const ProductShape& shape, const WarpGrid& warps)
     return form.turned ? layout(form, columns, rows, copies) : layout(form, rows, columns, copies);
   };
   Iters rows_a, depth_a, depth_b, columns_b, rows_c, columns_c, copies_a, copies_b;
-  number(&rows_a, shape.m / kProductRows, warps.rows, depths * kRegistersA, row_step);
-  number(&depth_a, depths, 1, kRegistersA, 0);
-  number(&depth_b, depths, 1, own_columns * kRegistersB, 0);
-  number(&columns_b, shape.n / kProductColumns, warps.columns, kRegistersB, column_step);
+  number(&rows_a, shape.m / kProductRows, warps.rows, depths * own_a, row_step);
+  number(&depth_a, depths, 1, own_a, 0);
+  number(&depth_b, depths, 1, own_columns * own_b, 0);
+  number(&columns_b, shape.n / kProductColumns, warps.columns, own_b, column_step);
   number(&rows_c, shape.m / kProductRows, warps.rows, own_columns * kRegistersC, row_step);
   number(&columns_c, shape.n / kProductColumns, warps.columns, kRegistersC, column_step);
   if (warps.columns > 1) copies_a.push_back({warps.columns, column_step, kThread});
@@ -212,11 +219,12 @@ std::optional<MatrixProduct> matrix_product(const ProductShape& shape, const Pro
   };
   if (const std::optional<std::string> why = uneven(shape)) return fails(*why);
   const auto other = [&](const char* name, const Layout& layout) {
-    return fails(fmt::format("{} does not place {} where mma.m16n8k16 takes it", to_string(layout), name));
+    return fails(
+        fmt::format("{} does not place {} where mma.m16n8k{} takes it", to_string(layout), name, shape.depth()));
   };
-  const std::optional<Parts> a = parts_of(layouts.a, form_of_a(shape), kRegistersA);
+  const std::optional<Parts> a = parts_of(layouts.a, form_of_a(shape), registers_a(shape));
   if (!a) return other("A", layouts.a);
-  const std::optional<Parts> b = parts_of(layouts.b, form_of_b(shape), kRegistersB);
+  const std::optional<Parts> b = parts_of(layouts.b, form_of_b(shape), registers_b(shape));
   if (!b) return other("B", layouts.b);
   const std::optional<Parts> c = parts_of(layouts.c, form_of_c(shape), kRegistersC);
   if (!c) return other("C", layouts.c);
@@ -239,16 +247,23 @@ std::optional<MatrixProduct> matrix_product(const ProductShape& shape, const Pro
                        sums(rows_c, columns_c)};
 }
 
+ProductShape with_types(ProductShape shape, DType factor) {
+  shape.bits = factor.bits;
+  shape.integers = factor.is_data_int();
+  return shape;
+}
+
 ProductOperands product_operands(const TileOp& op) {
   HELVE_CHECK(op.op == TileOpcode::Mma, "an operation that multiplies no fragments");
   const std::vector<Expr>& shape = op.exprs(op.row().index_of("shape"));
   const auto extent = [&](size_t d) { return *int_value(shape[d]); };
   const size_t first = *op.row().find("layout_A");
-  return {op.region(0),
-          op.region(1),
-          op.region(2),
-          {op.layout(first), op.layout(first + 1), op.layout(first + 2)},
-          {extent(0), extent(1), extent(2), op.transposes(0), op.transposes(1)}};
+  return {
+      op.region(0),
+      op.region(1),
+      op.region(2),
+      {op.layout(first), op.layout(first + 1), op.layout(first + 2)},
+      with_types({extent(0), extent(1), extent(2), op.transposes(0), op.transposes(1)}, op.region(0).buffer->dtype)};
 }
 
 }  // namespace helve

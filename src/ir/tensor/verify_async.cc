@@ -132,8 +132,9 @@ Unfinished at_end(const Kernel& kernel) { return Following().after(kernel.body, 
 void verify_copies_end(const Kernel& kernel) {
   const Unfinished end = at_end(kernel);
   if (const Queue* left = end.first()) {
-    throw UserError(Code::UnfinishedCopy, left->span, {}, {{kernel.span, "the kernel"}},
-                    {"end with " + wait_text(left->queue) + ", which waits for all copies"});
+    const std::string work = work_text(left->queue);
+    throw UserError(Code::UnfinishedCopy, left->span, {{"work", work}}, {{kernel.span, "the kernel"}},
+                    {"end with " + wait_text(left->queue) + (work == "copy" ? ", which waits for all copies" : "")});
   }
 }
 

@@ -1,8 +1,8 @@
-// Products of matrices in shared memory by warpgroups: wgmma.mma_async.m64nNk16.
-// Four warps multiply 64 x 16 elements of 16 bits by 16 x N and add to 64 x N sums of float32 in their registers. The
-// factors stay in memory, where a descriptor tells the instruction how they lie; it follows from their layout.
-// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions": register fragments, matrix descriptor, layouts
-// of shared memory.
+// Products of matrices in shared memory by warpgroups: wgmma.mma_async.m64nNkK, where K is 256 bits of factors.
+// Four warps multiply 64 x K elements by K x N and add to 64 x N sums of 32 bits in their registers. The factors stay
+// in memory, where a descriptor tells the instruction how they lie; it follows from their layout. The first factor may
+// be in registers instead. Rows in memory along M and N are read of elements of 16 bits only. Source: PTX ISA,
+// "Asynchronous Warpgroup Level Matrix Instructions": register fragments, matrix descriptor, layouts of shared memory.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,11 @@
 
 namespace helve {
 
-/// One instruction's product: C (64, n) += A (64, 16) @ B (16, n), n a multiple of 8 up to 256.
+/// One instruction's product: C (64, n) += A (64, K) @ B (K, n), n a multiple of 8 up to 256, of integers beyond 32 of
+/// 16.
 inline constexpr int64_t kGroupRows = 64, kMostGroupColumns = 256;
 
-/// How a factor lies in shared memory: in slabs of 8, 16, 32 or 64 elements of all rows, each with the swizzle of its
+/// How a factor lies in shared memory: in slabs of 16, 32, 64 or 128 bytes of all rows, each with the swizzle of its
 /// width. Bytes; `leading` is 16 where the instruction reads nothing else by it.
 struct MatrixDescriptor {
   int64_t leading = 16, stride = 16;
@@ -28,6 +29,7 @@ struct MatrixDescriptor {
 struct FactorTile {
   int64_t rows, columns;
   bool depth_last;  ///< elements of a row are neighbours along K, not along M or N
+  int64_t bits = 16;  ///< of an element
 
   int64_t depth() const { return depth_last ? columns : rows; }
   int64_t lines() const { return depth_last ? rows : columns; }  ///< M or N
@@ -37,9 +39,10 @@ struct FactorTile {
 FactorTile tile_of_a(const ProductShape& shape);
 FactorTile tile_of_b(const ProductShape& shape);
 
-/// The layout with the widest slabs of which `part` columns are a whole number; a multiple of 8 that divides `columns`.
-Layout factor_layout(int64_t rows, int64_t columns, int64_t part);
-inline Layout factor_layout(int64_t rows, int64_t columns) { return factor_layout(rows, columns, columns); }
+/// The layout with the widest slabs of which `part` columns are a whole number; a multiple of 16 bytes that divides the
+/// columns.
+Layout factor_layout(const FactorTile& tile, int64_t part);
+inline Layout factor_layout(const FactorTile& tile) { return factor_layout(tile, tile.columns); }
 
 /// The layout of a region that is a whole tile: all of the last two dimensions of its buffer, at one index of the
 /// others. Nothing, with the reason, for other regions, and where a tile begins within the swizzle's period.
@@ -50,7 +53,8 @@ std::optional<MatrixDescriptor> matrix_descriptor(const Layout& layout, const Fa
 
 /// What an instruction reads: the address, in elements, of line `line` and depth `k` of the part whose descriptor has
 /// `start`, by the definition of the descriptor alone.
-int64_t described_address(const MatrixDescriptor& descriptor, bool depth_last, int64_t start, int64_t line, int64_t k);
+int64_t described_address(const MatrixDescriptor& descriptor, const FactorTile& tile, int64_t start, int64_t line,
+                          int64_t k);
 
 /// The elements of the address before the swizzle, where a descriptor for the part from (line, k) on starts.
 int64_t descriptor_start(const Layout& layout, const FactorTile& tile, int64_t line, int64_t k);
@@ -81,6 +85,10 @@ int64_t column_unit(const MatrixDescriptor& b, const FactorTile& tile);
 /// The layout of the sums on tx and reg.
 Layout group_sums(const GroupProduct& product);
 
+/// The layout of A in registers on tx and reg: warpgroups side by side along N have a copy each. A part of 64 rows has
+/// `depths` times four words, in order.
+Layout group_factor(const GroupProduct& product, const ProductShape& shape);
+
 /// The division that the layout of the sums represents; nothing if it represents none.
 std::optional<GroupProduct> group_product(const ProductShape& shape, const Layout& sums, int64_t unit);
 
@@ -91,6 +99,8 @@ struct GroupOperands {
   const Layout& sums;
   ProductShape shape;
 
+  /// Is A a fragment? Then it has no descriptor.
+  bool in_registers() const { return a.buffer->scope == MemoryScope::Fragment; }
   /// Has C a dimension of threads and one of registers? Before, it has the layout itself.
   bool divided() const { return !c.buffer->layout; }
   /// The division among warpgroups, which the verifier has found.

@@ -315,6 +315,10 @@ struct TileOp final : StmtNode {
 
   /// Does it start a copy that a later wait of its queue completes (copy_queue.h)?
   bool begins_copy() const;
+  /// Does it start a product that a later T.wgmma_wait completes?
+  bool begins_product() const { return op == TileOpcode::Wgmma; }
+  /// Either of them: what it accesses, it accesses until the wait of its queue.
+  bool begins() const { return begins_copy() || begins_product(); }
   /// Is it a copy that TMA makes, which program order orders with no thread?
   bool is_by_tma() const;
   /// Is operand `i` a region that a unit beside the threads accesses, TMA or tensor cores, in the asynchronous proxy:

@@ -9,15 +9,18 @@
 namespace helve {
 namespace {
 
-/// The element of an operand that a lane's register holds, by the tables of the PTX ISA for mma.m16n8k16.
+/// The element of an operand that a lane's register holds, by the tables of the PTX ISA for mma.m16n8k8 (tf32), k16 and
+/// k32: word `reg / packed`, element `reg % packed` of it.
 struct Element {
   int64_t row, column;
 };
-Element element_of_a(int64_t lane, int64_t reg) {
-  const bool upper = reg < 2 || (reg >= 4 && reg < 6);
-  return {lane / 4 + (upper ? 0 : 8), lane % 4 * 2 + reg % 2 + (reg < 4 ? 0 : 8)};
+Element element_of_a(int64_t lane, int64_t reg, int64_t packed) {
+  const int64_t word = reg / packed;
+  return {lane / 4 + word % 2 * 8, lane % 4 * packed + reg % packed + word / 2 * 4 * packed};
 }
-Element element_of_b(int64_t lane, int64_t reg) { return {lane % 4 * 2 + reg % 2 + (reg < 2 ? 0 : 8), lane / 4}; }
+Element element_of_b(int64_t lane, int64_t reg, int64_t packed) {
+  return {lane % 4 * packed + reg % packed + reg / packed * 4 * packed, lane / 4};
+}
 Element element_of_c(int64_t lane, int64_t reg) { return {lane / 4 + (reg < 2 ? 0 : 8), lane % 4 * 2 + reg % 2}; }
 
 /// Does every warp hold, in the registers that the product names, the elements of its part?
@@ -28,7 +31,8 @@ void expect_parts(const ProductShape& shape, const WarpGrid& warps) {
   ASSERT_TRUE(product) << reason;
   EXPECT_EQ(product->m * warps.rows * 16, shape.m);
   EXPECT_EQ(product->n * warps.columns * 8, shape.n);
-  EXPECT_EQ(product->k * 16, shape.k);
+  EXPECT_EQ(product->k * shape.depth(), shape.k);
+  const int64_t packed = shape.packed();
   const auto holds = [&](const Layout& layout, int64_t index, int64_t thread, int64_t reg) {
     for (const Point& place : layout.apply(index)) {
       if (place.at(axes::tx()) == thread && place.at(axes::reg()) == reg) return true;
@@ -50,15 +54,18 @@ void expect_parts(const ProductShape& shape, const WarpGrid& warps) {
             ASSERT_EQ(column % 8, 0);
             const int64_t a = product->a[static_cast<size_t>(i * product->k + l)];
             const int64_t b = product->b[static_cast<size_t>(l * product->n + j)];
-            for (int64_t reg = 0; reg < 8; ++reg) {
-              const Element at = element_of_a(lane, reg);
-              const int64_t m = row + at.row, k = l * 16 + at.column;
+            for (int64_t reg = 0; reg < 4 * packed; ++reg) {
+              const Element at = element_of_a(lane, reg, packed);
+              const int64_t m = row + at.row, k = l * shape.depth() + at.column;
               EXPECT_TRUE(holds(layouts.a, shape.transpose_a ? k * shape.m + m : m * shape.k + k, thread, a + reg));
             }
-            for (int64_t reg = 0; reg < 4; ++reg) {
-              const Element at = element_of_b(lane, reg), sum = element_of_c(lane, reg);
-              const int64_t k = l * 16 + at.row, n = column + at.column;
+            for (int64_t reg = 0; reg < 2 * packed; ++reg) {
+              const Element at = element_of_b(lane, reg, packed);
+              const int64_t k = l * shape.depth() + at.row, n = column + at.column;
               EXPECT_TRUE(holds(layouts.b, shape.transpose_b ? n * shape.k + k : k * shape.n + n, thread, b + reg));
+            }
+            for (int64_t reg = 0; reg < 4; ++reg) {
+              const Element sum = element_of_c(lane, reg);
               EXPECT_TRUE(holds(layouts.c, (row + sum.row) * shape.n + column + sum.column, thread, c + reg));
             }
           }
@@ -75,9 +82,12 @@ TEST(MatrixProduct, EveryWarpHoldsTheElementsOfItsPart) {
         for (const int64_t own_rows : {1, 2}) {
           for (const int64_t own_columns : {1, 3}) {
             for (const int64_t depths : {1, 2}) {
-              expect_parts(
-                  {16 * own_rows * warps.rows, 8 * own_columns * warps.columns, 16 * depths, transpose_a, transpose_b},
-                  warps);
+              for (const int64_t bits : {8, 16, 32}) {
+                ProductShape shape{16 * own_rows * warps.rows, 8 * own_columns * warps.columns, 256 / bits * depths,
+                                   transpose_a, transpose_b};
+                shape.bits = bits;
+                expect_parts(shape, warps);
+              }
             }
           }
         }
