@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/notation.h"
 #include "helve/support/diagnostic.h"
@@ -45,9 +46,9 @@ Uses uses_of(const Stmt& s, const Buffer* buffer) {
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op->operands[i]);
       if (!region || region->buffer.get() != buffer) continue;
-      const TileParam& param = op->row().params[i];
-      uses.reads |= param.reads() || op->clears() == false;
-      uses.writes |= param.writes();
+      const OperandEffect effect = operand_effect(*op, i);
+      uses.reads |= effect.reads;
+      uses.writes |= effect.writes;
       plain &= region->whole();
     }
   });

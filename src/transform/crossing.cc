@@ -132,7 +132,7 @@ class Walk {
     const TileOpRow& row = n.row();
     if (const Region* barriers = n.barriers()) touch.used.insert(barriers->buffer.get());
     for (size_t i = 0; i < row.params.size(); ++i) {
-      if (reads_operand(n, i)) read(n.region(i).buffer.get(), whole);
+      if (n.is_region(i) && operand_effect(n, i).reads) read(n.region(i).buffer.get(), whole);
     }
     for (size_t i = 0; i < row.params.size(); ++i) {
       if (!row.params[i].writes()) continue;
