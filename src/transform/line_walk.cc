@@ -5,8 +5,8 @@
 
 #include "helve/analysis/memory_traffic.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/visit.h"
 #include "helve/ir/tensor/renewed.h"
+#include "helve/ir/tensor/visit.h"
 
 namespace helve {
 

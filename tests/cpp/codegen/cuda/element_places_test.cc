@@ -27,8 +27,7 @@ TEST(SharedAddress, IsWhatTheLayoutSays) {
       for (int64_t row = 0; row < 8; ++row) {
         for (int64_t column = 0; column < 32; ++column) {
           const Expr at = substitute(address.swizzled(), {{i.get(), idx(row)}, {j.get(), idx(column)}});
-          EXPECT_EQ(constant_value(at),
-                    layout.apply({row, column}, std::vector<int64_t>{8, 32}).front().at(axes::m()))
+          EXPECT_EQ(constant_value(at), layout.apply({row, column}, std::vector<int64_t>{8, 32}).front().at(axes::m()))
               << to_string(layout) << " at " << row << ", " << column;
         }
       }
