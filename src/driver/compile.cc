@@ -65,7 +65,9 @@ class PrintInstrument final : public PassInstrument {
 
 Machine machine_of(const CompileOptions& options) {
   if (options.target != Target::Cuda) return host_machine();
-  return gpu_machine(options.arch).value_or(any_gpu());
+  if (options.arch.empty()) return any_gpu();
+  if (const std::optional<Machine> machine = gpu_machine(options.arch)) return *machine;
+  throw UserError(Code::CudaArchitecture, {}, {{"compiler", "helve"}, {"arch", options.arch}, {"known", known_gpus()}});
 }
 
 namespace {
