@@ -125,7 +125,7 @@ class KernelEmitter final : public c::CEmitter {
   void need(const PreludePart& part) { prelude_.need(part); }
 
   // matrix_move.cc
-  void require_rows(const TileOp& s, const Buffer& memory, const Address& address) const;
+  void require_rows(const Buffer& memory, const Address& address) const;
 
   // group_product.cc
   std::string descriptor(const Region& factor, const MatrixDescriptor& d, const std::vector<Expr>& first);

@@ -104,7 +104,7 @@ void KernelEmitter::matrix_move(const TileOp& s) {
     for (const Range& range : region.ranges) indices.push_back(range.point ? range.begin : range.begin + row[next++]);
     for (Expr& index : indices) index = simplify(index, facts_);
     const Address address = address_of(memory, indices, facts_);
-    require_rows(s, memory, address);
+    require_rows(memory, address);
     const std::string at =
         fmt::format("{} + {}", names_.of(&memory, memory.name), text(address.swizzled(), c::precedence_of("+") + 1));
     const std::string registers = first == 0 ? fragment : fmt::format("{} + {}", fragment, 2 * first);
@@ -113,15 +113,11 @@ void KernelEmitter::matrix_move(const TileOp& s) {
   }
 }
 
-/// A row is 16 contiguous bytes at a multiple of 16.
-void KernelEmitter::require_rows(const TileOp& s, const Buffer& memory, const Address& address) const {
+/// A row is 16 contiguous bytes at a multiple of 16: the operation's schedule has asked for that.
+void KernelEmitter::require_rows(const Buffer& memory, const Address& address) const {
   const bool together = address.keeps(kMatrixRows);
-  if (together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0) return;
-  throw UserError(Code::NoSchedule, s.span, {{"operation", operation_text(s)}},
-                  {{memory.span, fmt::format("the rows of 8 elements of '{}' are not known to begin at multiples of 16 "
-                                             "bytes and to be contiguous",
-                                             memory.name)}},
-                  {"give rows a multiple of 8 elements, and the region a multiple of 8 to begin at"});
+  HELVE_CHECK(together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0,
+              "rows of matrices that are not aligned in '" + memory.name + "'");
 }
 
 }  // namespace helve::cuda

@@ -14,6 +14,14 @@ namespace helve {
 
 namespace {
 
+/// Why the instructions cannot read or write the rows of the region; empty if they can.
+std::string fault_of_rows(const Region& memory, const Facts& facts) {
+  const Range& columns = memory.ranges.back();
+  const bool aligned = !columns.point && residue_of(columns.begin, facts).remainder_by(kMatrixRows) == 0;
+  if (aligned && keeps_runs(*memory.buffer, kMatrixRows)) return {};
+  return fmt::format("rows of 8 elements of '{}' are not known to begin at multiples of 16 bytes", memory.buffer->name);
+}
+
 /// Why the copy between the two regions is not one of matrices; empty if it is.
 std::string fault_of(const Region& memory, const Region& fragment, bool loads, const Facts& facts) {
   const Buffer &tile = *memory.buffer, &registers = *fragment.buffer;
@@ -30,12 +38,7 @@ std::string fault_of(const Region& memory, const Region& fragment, bool loads, c
   if (!loads && !layout.replica().empty()) return "several threads hold one element";
   std::string reason;
   if (!matrix_move(layout, *shape, &reason)) return reason;
-  const Range& columns = memory.ranges.back();
-  const bool aligned = !columns.point && residue_of(columns.begin, facts).remainder_by(kMatrixRows) == 0;
-  if (!aligned || !keeps_runs(tile, kMatrixRows)) {
-    return fmt::format("rows of 8 elements of '{}' are not known to begin at multiples of 16 bytes", tile.name);
-  }
-  return {};
+  return fault_of_rows(memory, facts);
 }
 
 Stmt by_matrices(const TileOp& op, TileOpcode instruction, const LoweringContext& context, std::string* declined) {
@@ -59,7 +62,10 @@ Stmt cuda::lower_stmatrix(const TileOp& op, const LoweringContext& context, std:
 
 Stmt cuda::keep_matrix_move(const TileOp& op, const LoweringContext& context, std::string* declined) {
   if (!matrix_operands(op).divided()) return by_matrices(op, op.op, context, declined);
-  if (is_written_for_threads(*context.kernel)) return Stmt(make_ref<TileOp>(op));
+  if (is_written_for_threads(*context.kernel)) {
+    *declined = fault_of_rows(*matrix_operands(op).memory, *context.facts);
+    return declined->empty() ? Stmt(make_ref<TileOp>(op)) : Stmt();
+  }
   *declined = "the kernel is not written for its threads; a T.copy between shared memory and a fragment with a layout "
               "is by matrices where it can be";
   return {};
