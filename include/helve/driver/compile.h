@@ -13,7 +13,6 @@
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
-#include "helve/threads/layout_inference.h"
 #include "helve/transform/pipeline.h"
 
 namespace helve {
