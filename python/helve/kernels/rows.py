@@ -94,6 +94,11 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     return RowPlan(1, threads, width, chunks, min(chunks, on_chip // (width * DTYPES[dtype])))
 
 
+def vector_elements(dtype: str) -> int:
+    """Elements of the widest vector that a thread loads; bytes for a name that is no dtype."""
+    return MACHINE.vector_bytes // DTYPES.get(dtype, 1)
+
+
 def holds_rows_as_asked(tuning: dict) -> bool:
     """Whether a builder's caller says how a block holds its rows, so that the builder does not choose a form by N."""
     return not {"rows", "threads", "elements"}.isdisjoint(tuning)
