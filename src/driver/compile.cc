@@ -107,6 +107,7 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
   PassOptions pass_options = pass_options_of(options);
   pass_options.warnings = &out.warnings;
+  pass_options.choices = &out.choices;
   // Passes take buffers for apart and stores for ordinary ones; what shares bytes and bypasses caches is decided anew.
   const FunctionRef plain = without_memory_hints(without_offsets(f), options.target != Target::Cuda);
   out.function = run_pipeline(passes, plain, pass_options, instruments);
@@ -126,23 +127,6 @@ CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)
       warnings_(std::move(checked.warnings)) {
   for (const BufferEffect& effect : param_effects(*function_)) written_.push_back(effect.written);
   options_.instruments.clear();
-}
-
-std::vector<ScheduleChoice> CompiledKernel::schedules() const {
-  if (target() == Target::Interp) return {};
-  CompileOptions quiet = options_;
-  quiet.print_changed = false;
-  const PassOptions options = pass_options_of(quiet);
-  std::vector<ScheduleChoice> out;
-  FunctionRef before = function_;
-  for (const auto& [pass, after] : lower(function_, quiet).stages) {
-    std::vector<ScheduleChoice> chosen;
-    if (pass == "pipeline_loops") chosen = pipeline_choices(before, options);
-    if (pass == "lower_tile_ops") chosen = schedule_choices(before, options);
-    out.insert(out.end(), chosen.begin(), chosen.end());
-    before = after;
-  }
-  return out;
 }
 
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options) {

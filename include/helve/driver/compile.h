@@ -80,7 +80,7 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
 
   /// The choices of the passes for tile operations and pipelined loops, each in program order, with the reasons why
   /// others declined. Empty for the interpreter.
-  std::vector<ScheduleChoice> schedules() const;
+  virtual std::vector<ScheduleChoice> schedules() const { return {}; }
 
   /// The buffers of every kernel, in program order. Empty for targets without threads.
   virtual std::vector<BufferLayout> layouts() const { return {}; }
