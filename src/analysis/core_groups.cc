@@ -42,7 +42,7 @@ CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh) {
   return {axis, product(mesh.extents, axis)};
 }
 
-CoreMeeting core_meeting(const Kernel& kernel, const MeshShape& mesh, int64_t cluster_blocks) {
+CoreSync core_sync(const Kernel& kernel, const MeshShape& mesh, int64_t cluster_blocks) {
   const CoreSpan span = span_of_collectives(kernel, mesh);
   if (span.cores <= cluster_blocks) return {span, true};
   return {whole_span(mesh), false};

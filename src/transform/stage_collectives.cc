@@ -74,7 +74,7 @@ FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options) 
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
                      const Kernel* k = as<Kernel>(s);
                      if (!k || !has_collective(k->body)) return s;
-                     return Staging(s, core_meeting(*k, *f->mesh, options.machine.cluster_blocks).cluster).run();
+                     return Staging(s, core_sync(*k, *f->mesh, options.machine.cluster_blocks).cluster).run();
                    }));
 }
 

@@ -20,10 +20,10 @@ void KernelEmitter::find_collectives() {
   if (!has_collective(kernel.body)) return;
   const bool on_mesh = source_.mesh && kernel.vars.size() == source_.mesh->extents.size();
   HELVE_CHECK(on_mesh, "a collective in a kernel of no mesh");
-  const CoreMeeting meeting = core_meeting(kernel, *source_.mesh, machine_.cluster_blocks);
-  span_ = meeting.span;
-  kernel_.cooperative = !meeting.cluster;
-  if (meeting.cluster) kernel_.cluster = span_.cores;
+  const CoreSync sync = core_sync(kernel, *source_.mesh, machine_.cluster_blocks);
+  span_ = sync.span;
+  kernel_.cooperative = !sync.cluster;
+  if (sync.cluster) kernel_.cluster = span_.cores;
   walk(kernel.body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op || !op->row().is_collective() || !kernel_.cooperative) return;
