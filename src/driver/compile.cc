@@ -41,12 +41,10 @@ std::string_view to_string(Target target) {
 
 interp::Checks parse_checks(const std::string& name) {
   if (const std::optional<interp::Checks> checks = interp::parse_checks(name)) return *checks;
-  throw UserError(Code::BadArgument, {},
-                  {{"function", "helve.compile"},
+  throw UserError(Code::OptionValue, {},
+                  {{"option", "check"},
                    {"value", "'" + name + "'"},
-                   {"parameter", "check"},
-                   {"reason", "it is no check"},
-                   {"remedy", "checks are: all, uninitialised, races; None checks nothing"}});
+                   {"expected", "\"all\", \"uninitialised\", \"races\" or None"}});
 }
 
 namespace {

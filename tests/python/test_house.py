@@ -41,8 +41,6 @@ LAYERS = [
     "jit",
     FRONT,
     "kernels",
-    "bench",
-    "autotune",
     "testing",
     "cli",
 ]

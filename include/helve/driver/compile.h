@@ -111,7 +111,7 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
 /// The function for a mesh: verified, with its mesh. MeshGrid if the two disagree.
 FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh);
 
-/// The checks by name (see interp::parse_checks). BadArgument for another name.
+/// The checks by name (see interp::parse_checks). OptionValue for another name.
 interp::Checks parse_checks(const std::string& name);
 
 /// Python text that compiles the function again with the same options, for a bug report.
