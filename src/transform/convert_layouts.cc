@@ -38,24 +38,15 @@ Uses uses_of(const Stmt& s, const Buffer* buffer) {
   walk(s, [&](const Stmt& inner) {
     const For* loop = as<For>(inner);
     plain &= inner->kind != StmtKind::If && inner->kind != StmtKind::While && (!loop || is_element_loop(*loop));
-    if (const Store* n = as<Store>(inner); n && n->buffer.get() == buffer) {
-      uses.writes = true;
-      uses.reads |= n->mode != StoreMode::Write;
-    }
     const TileOp* op = as<TileOp>(inner);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op->operands[i]);
-      if (!region || region->buffer.get() != buffer) continue;
-      const OperandEffect effect = operand_effect(*op, i);
-      uses.reads |= effect.reads;
-      uses.writes |= effect.writes;
-      plain &= region->whole();
+      if (region && region->buffer.get() == buffer) plain &= region->whole();
     }
   });
-  walk_exprs(s, [&](const Expr& e) {
-    const Load* l = as<Load>(e);
-    uses.reads |= l && l->buffer.get() == buffer;
-  });
+  for (const RegionAccess& access : accesses(s)) {
+    if (access.region.buffer.get() == buffer) (access.write ? uses.writes : uses.reads) = true;
+  }
   // A loop over fewer elements than the buffer has is no plain use; it keeps the other elements.
   const For* loop = as<For>(s);
   const auto covers = [&](const Store& n) {
