@@ -72,7 +72,7 @@ class Nest:
             elif depth and kind < 0.85:
                 self.lines.append(f"{pad}if {self.random.choice(variables)[0]} < 2:")
                 self.block(depth - 1, variables, indent + 1)
-            elif kind > 0.95:
+            elif kind > 0.92:
                 self.lines.append(pad + self.reduction(variables))
             else:
                 value = f"{self.element(variables)} * 3 + {self.random.randrange(9)}"
