@@ -21,9 +21,10 @@ import numpy as np  # noqa: E402
 from schedules_of.helve_gemm import product, schedule  # noqa: E402
 
 import helve  # noqa: E402
-from helve import T  # noqa: E402
+from helve import T, _core  # noqa: E402
 
 N, RANK, LANES = 256, 64, 32
+ROWS = 4 if _core.host_machine().vector_bytes >= 64 else 1  # of rank sums that registers hold
 
 
 @T.prim_func
@@ -54,22 +55,27 @@ def mttkrp(X: T.Tensor((N, N, N), "float32"), B: T.Tensor((N, RANK), "float32"),
             A[x, y] = 0.0
     with T.Kernel(1) as b:
         for i in T.serial(N):
-            for k in T.serial(N):
-                row = T.alloc_local((RANK,), "float32")
-                for z in T.serial(RANK):
-                    row[z] = 0.0
+            for k in T.serial(N // ROWS):
+                row = T.alloc_local((ROWS, RANK), "float32")
+                for t in T.serial(ROWS):
+                    for z in T.serial(RANK):
+                        row[t, z] = 0.0
                 for l in T.serial(N):  # noqa: E741
-                    for r in T.serial(RANK):
-                        row[r] = row[r] + X[i, k, l] * C[l, r]
-                for q in T.serial(RANK):
-                    A[i, q] = A[i, q] + row[q] * B[k, q]
+                    for u in T.serial(ROWS):
+                        for r in T.serial(RANK):
+                            row[u, r] = row[u, r] + X[i, k * ROWS + u, l] * C[l, r]
+                for w in T.serial(ROWS):
+                    for q in T.serial(RANK):
+                        A[i, q] = A[i, q] + row[w, q] * B[k * ROWS + w, q]
 
 
-def in_lanes(program, *loops: str):
-    """These loops as vectors, and a block for each i."""
+def in_lanes(program, *loops: str, rows: tuple[str, ...] = ()):
+    """These loops as vectors, rows written out, and a block for each i."""
     s = helve.Schedule(program)
     for loop in loops:
         s.vectorize(loop)
+    for loop in rows:
+        s.unroll(loop)
     s.bind("i")
     return helve.compile(s, fast_math=True)
 
@@ -109,7 +115,7 @@ if __name__ == "__main__":
     compare("TTM", {"helve": lambda: by_matrix(rows, c, wide),
                     "einsum": lambda: np.einsum("ijk,kr->ijr", tensor, c, optimize=True)}, options.rounds)
     a = np.empty((N, RANK), "float32")
-    by_two = in_lanes(mttkrp, "z", "r", "q")
+    by_two = in_lanes(mttkrp, "z", "r", "q", rows=("t", "u", "w"))
     by_two(tensor, b, c, a)
     assert np.allclose(a, np.einsum("ikl,kr,lr->ir", tensor, b, c, optimize=True), rtol=1e-3, atol=1e-2)
     compare("MTTKRP", {"helve": lambda: by_two(tensor, b, c, a),

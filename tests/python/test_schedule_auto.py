@@ -3,11 +3,14 @@
 Results are NumPy's and the interpreter's; that steps are proved is the matter of the other tests of schedules.
 """
 
+from types import SimpleNamespace
+
 import helve
 import helve.testing
 import numpy as np
 import pytest
 from helve import _core
+from helve.schedule.auto import order
 
 
 def nest(spec, *arrays):
@@ -225,3 +228,23 @@ def test_einsum_takes_a_schedule():
     with pytest.raises(helve.Error) as caught:
         helve.einsum("ij,jk->ik", a, b, schedule="fast")
     assert "schedule" in caught.value.message
+
+
+@pytest.mark.parametrize("processors", [2, 16, 64])
+@pytest.mark.parametrize("shapes", [((384, 320), (320, 256)), ((391, 320), (320, 250)), ((24, 320), (320, 256))])
+def test_a_block_copies_a_panel_however_many_processors_there_are(processors, shapes):
+    """Too few panels for the processors are not a reason to copy all of the operand for each block of rows."""
+    host = _core.host_machine()
+    facts = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
+    machine = SimpleNamespace(**{**facts, "processors": processors, "second_cache": 2 << 20, "vector_bytes": 32})
+    a, b = whole(1, *shapes[0]), whole(2, *shapes[1])
+    s = nest("ij,jk->ik", a, b)
+    order(s, s._now, machine)
+    copies = [line for line in s.script().splitlines() if "x1_local" in line and "alloc_local" in line]
+    assert all("(320, 16)" in line for line in copies), copies
+    grid = next(line for line in s.script().splitlines() if "T.Kernel" in line)
+    blocks = np.prod([int(n) for n in grid.partition("(")[2].partition(")")[0].split(",")])
+    assert blocks >= min(processors * 2, -(-shapes[0][0] // 6) * 15), grid
+    out = np.empty((a.shape[0], b.shape[1]), "float32")
+    helve.compile(s)(a, b, out)
+    assert (out == a @ b).all()

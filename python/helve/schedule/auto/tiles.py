@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from helve import _core
 from helve.schedule.auto.access import Access
-from helve.schedule.auto.nest import Loop, Nest, loop_of
-from helve.schedule.auto.steps import BLOCKS, Declined, attempt, body, fitting, split_exactly
+from helve.schedule.auto.nest import Loop, Nest
+from helve.schedule.auto.steps import BLOCKS, Declined, attempt, blocks, body, fitting, split_exactly
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
@@ -74,48 +74,64 @@ def tile_of(nest: Nest, machine: _core.Machine, cut: frozenset[str] = frozenset(
     return Tile(row, lane, count, lanes)
 
 
+@dataclass(frozen=True)
+class Around:
+    """A loop around a tile, its extent, and the loop of the nest that it is a part of."""
+
+    at: Cursor
+    extent: int
+    of: Loop
+
+
 class _Tiling:
     """The steps of one nest."""
 
     def __init__(self, s: Schedule, nest: Nest, tile: Tile, machine: _core.Machine):
         self.s, self.nest, self.tile, self.machine = s, nest, tile, machine
         self.rest: list[tuple[Cursor, str]] = []  # launches of what is left over of "rows" or "lanes"
-        self.outer: list[tuple[Cursor, int]] = []  # loops around a tile and their extents, outermost first
+        self.outer: list[Around] = []  # loops around a tile, outermost first
         self.row: Cursor | None = None
         self.lane: Cursor = tile.lane.at
 
     def divide(self) -> None:
         """Divides the loops of rows and lanes, and decides the order of those around a tile."""
         tile = self.tile
-        batch = [(loop.at, loop.size) for loop in self.nest.loops if loop not in (tile.row, tile.lane)]
-        rows, panels = [], []
+        batch = [Around(loop.at, loop.size, loop) for loop in self.nest.loops if loop not in (tile.row, tile.lane)]
+        rows = []
         if tile.row is not None:
-            self.row = tile.row.at
             rows, self.row = self._blocks(tile.row, tile.rows, "rows")
         panels, self.lane = self._blocks(tile.lane, tile.lanes, "lanes")
-        wanted = BLOCKS * self.machine.processors
-        order = batch + panels + rows
-        several = [each for each in order if each[1] >= wanted] or order
-        if several and self.nest.grid == 1:
-            first = max(several, key=lambda each: each[1]) if several is order else several[0]
-            order.remove(first)
-            order.insert(0, first)
-        self.outer = order
+        # Rows stay inside of panels, which are copied for them; if panels are too few, each is for a part of the rows.
+        parts = self._parts(rows, math.prod(each.extent for each in batch + panels))
+        self.outer = batch + panels + rows if parts is None else [parts[0], *batch, *panels, parts[1]]
 
-    def _blocks(self, loop: Loop, factor: int, kind: str) -> tuple[list[tuple[Cursor, int]], Cursor]:
+    def _parts(self, rows: list[Around], others: int) -> tuple[Around, Around] | None:
+        """Divides the loop over tiles of rows: (parts, tiles of one part); None where there are blocks enough."""
+        missing = -(-BLOCKS * self.machine.processors // others)
+        if not rows or self.nest.grid != 1 or missing < 2 or rows[0].extent < 2:
+            return None
+        tiles = rows[0].extent
+        even = (n for n in range(min(missing, tiles), min(4 * missing, tiles) + 1) if tiles % n == 0)
+        each = tiles // next(even, min(missing, tiles))
+        outer, inner, rest = split_exactly(self.s, rows[0].at, each)
+        if rest is not None:
+            self.rest.append((rest, "rows"))
+        return Around(outer, tiles // each, rows[0].of), Around(inner, each, rows[0].of)
+
+    def _blocks(self, loop: Loop, factor: int, kind: str) -> tuple[list[Around], Cursor]:
         if loop.extent is not None and loop.extent <= factor:
             return [], loop.at
         outer, inner, rest = split_exactly(self.s, loop.at, factor)
         if rest is not None:
             self.rest.append((rest, kind))
-        return [(outer, loop.size // factor)], inner
+        return [Around(outer, loop.size // factor, loop)], inner
 
     def run(self) -> None:
         """Takes all steps; raises the refusal of one that is refused."""
         s, nest = self.s, self.nest
         self.divide()
         inside = [each for each in (self.row, self.lane) if each is not None]
-        around = [each for each, _ in self.outer]
+        around = [each.at for each in self.outer]
         whole = nest.terms[0].at
         if nest.first is None:
             s.reorder(*around, *(loop.at for loop in nest.terms), *inside)
@@ -123,8 +139,7 @@ class _Tiling:
             s.reorder(*around, *inside)
         if nest.first is not None and around:  # a loop around the initial values and the terms, to keep them together
             around[-1], whole = s.split(around[-1], 1, tail="exact")
-        if nest.grid == 1 and around:
-            s.bind(around[0])
+        blocks(s, nest, self.machine, around[:-1] or around)
         initial = self._separate(inside)
         copies = []
         for access in _shared(nest, self.tile.lane):
@@ -170,10 +185,9 @@ class _Tiling:
         size = math.prod(loop.size for loop in used) * tile.lanes * bytes_of(access.buffer.dtype)
         reads = math.prod(loop.size for loop in nest.terms) // math.prod(loop.size for loop in used) * tile.rows
         at, extent = whole, 1
-        if nest.grid != 1 or len(around) > 1:  # the loop around a tile is no grid
-            loop = loop_of(s.now(around[-1]))
-            if loop is not None and access.stride(loop.var) == 0:
-                at, extent = around[-1], loop.size
+        last = self.outer[-1] if nest.grid != 1 or len(around) > 1 else None  # where the loop around a tile is no grid
+        if last is not None and access.stride(last.of.var) == 0:
+            at, extent = around[-1], last.extent
         if size > self.machine.second_cache // 2 or reads * extent < _REUSE or (near and not turned):
             return None
         copy: list[Cursor] = []
