@@ -26,14 +26,14 @@ bool is_whole(const Stmt& s) {
   return s->kind == StmtKind::Store || s->kind == StmtKind::TileOp;
 }
 
-struct Uses {
+struct FragmentUses {
   bool reads = false;
   bool writes = false;
   bool all = false;  ///< every element is written, by stores that no condition guards
 };
 
-Uses uses_of(const Stmt& s, const Buffer* buffer) {
-  Uses uses;
+FragmentUses uses_of(const Stmt& s, const Buffer* buffer) {
+  FragmentUses uses;
   bool plain = true;
   walk(s, [&](const Stmt& inner) {
     const For* loop = as<For>(inner);
@@ -82,7 +82,7 @@ Stmt copy_all(const BufferRef& from, const BufferRef& to, const Span& span) {
 
 /// The statement with `copy` in place of `buffer`; the copy is filled before and read back after it.
 Stmt on_copy(const Stmt& s, const BufferRef& buffer, const BufferRef& copy) {
-  const Uses uses = uses_of(s, buffer.get());
+  const FragmentUses uses = uses_of(s, buffer.get());
   std::vector<Stmt> out = {alloc(copy)};
   if (!is_whole(s)) {
     out.push_back(copy_all(buffer, copy, s->span));
