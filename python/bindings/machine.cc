@@ -39,7 +39,8 @@ void bind_machine(py::module_& module) {
            "Registers per thread, in a block of `threads`, that may hold long-lived values.")
       .def("__repr__", [](const Machine& m) { return "<helve machine " + m.name + ">"; });
   module.def("gpu_machine", &gpu_machine, py::arg("arch"),
-             "The machine of an architecture (\"sm_90a\"), the nearest older one between two that are known, else None.");
+             "The machine of an architecture (\"sm_90a\"), the nearest older one between two that are known, "
+             "else None.");
   module.def("host_machine", &host_machine, "The CPU of this process.");
 }
 
