@@ -18,7 +18,7 @@ from pathlib import Path
 from collections.abc import Iterator
 
 from helve import T, _core
-from helve.language.constructs import Construct, HostConstruct, Operator, TileOperation
+from helve.language.constructs import Construct, HostConstruct, MacroMaker, Operator, TileOperation
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -85,7 +85,7 @@ def construct_table() -> str:
     rows = []
     members = [*T.NAMES.values(), *T.comm.members.values()]
     for item in members:
-        if isinstance(item, Construct) and not isinstance(item, (TileOperation, Operator)):
+        if isinstance(item, (Construct, MacroMaker)) and not isinstance(item, (TileOperation, Operator)):
             about = " ".join(item.documentation.split())
             about += " Also callable outside kernels." if isinstance(item, HostConstruct) else ""
             parameters = "" if item.parameter_text == "none" else item.parameter_text
@@ -135,6 +135,7 @@ def dtype_table() -> str:
             "uint": "unsigned integers, wrap",
         }.get(stem, "floats")
         kinds.setdefault(kind, []).append(code(name))
+    kinds["other names"] = [f"{code(name)} of {code(dtype)}" for name, dtype in _core.dtype_aliases()]
     return table(["kind", "names"], [[kind, ", ".join(names)] for kind, names in kinds.items()])
 
 

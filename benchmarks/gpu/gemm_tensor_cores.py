@@ -20,10 +20,33 @@ SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 5120, 5120), (4098, 410
 # rows and columns of a block's tile, its depth, threads, stages of the pipeline
 TILES = [(128, 128, 64, 128, 4), (128, 256, 64, 256, 3), (128, 256, 64, 256, 4), (256, 128, 64, 256, 4),
          (128, 128, 64, 256, 4), (128, 128, 128, 128, 3)]
+# the same, by resident blocks that take tiles in turn
+PERSISTENT = [(128, 256, 64, 256, 4), (256, 128, 64, 256, 4), (128, 128, 64, 256, 4)]
+
+
+def persistent_gemm(bm: int, bn: int, bk: int, threads: int, stages: int, blocks: int):
+    """C = A @ B^T for any extents, by `blocks` blocks: copies for a tile begin before the last one is stored."""
+    M, N, K = T.dyn("M"), T.dyn("N"), T.dyn("K")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "bfloat16"), B: T.Tensor((N, K), "bfloat16"), C: T.Tensor((M, N), "bfloat16")):
+        with T.Kernel(blocks, threads=threads) as block:
+            a = T.alloc_shared((bm, bk), "bfloat16")
+            b = T.alloc_shared((bn, bk), "bfloat16")
+            c = T.alloc_fragment((bm, bn), "float32")
+            for j, i in T.Persistent([T.ceildiv(N, bn), T.ceildiv(M, bm)]):
+                T.clear(c)
+                for k in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
+                    T.copy(A[i * bm : i * bm + bm, k * bk : k * bk + bk], a)
+                    T.copy(B[j * bn : j * bn + bn, k * bk : k * bk + bk], b)
+                    T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
+                T.copy(c, C[i * bm : i * bm + bm, j * bn : j * bn + bn])
+
+    return main
 
 
 def gemm(bm: int, bn: int, bk: int, threads: int, stages: int):
-    """C = A @ B^T for any extents."""
+    """C = A @ B^T for any extents, a block for each tile."""
     M, N, K = T.dyn("M"), T.dyn("N"), T.dyn("K")
 
     @T.prim_func
@@ -72,6 +95,9 @@ def main() -> None:
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     kernels = {"x".join(map(str, tile)): helve.compile(gemm(*tile), target="cuda") for tile in TILES}
+    blocks = torch.cuda.get_device_properties(0).multi_processor_count
+    for tile in PERSISTENT:
+        kernels["persistent " + "x".join(map(str, tile))] = helve.compile(persistent_gemm(*tile, blocks), target="cuda")
     for m, n, k in SHAPES:
         a, b = (torch.randn(shape, device="cuda").to(torch.bfloat16) for shape in [(m, k), (n, k)])
         c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16)

@@ -20,11 +20,20 @@ from torch.nn import functional  # noqa: E402
 import helve  # noqa: E402
 from helve import kernels  # noqa: E402
 from helve.kernels.ring import plan_ring  # noqa: E402
-from helve.kernels.rows import plan_rows  # noqa: E402
+from helve.kernels.rows import DTYPES, plan_rows  # noqa: E402
 
-# Row lengths of each form: that of rms_norm for rows of a length, rings of a block alone, and layer_norm's whole rows.
+# Row lengths of each form: that of rms_norm for rows of a length, rings of a block alone, rings of clusters, and those
+# of layer_norm.
 COLUMNS = {"rows": (1024, 4096, 7168, 8192, 16384, 32768, 131072), "rings": (4096, 8192, 16384),
-           "layer_norm": (1024, 4096)}
+           "clusters": (65536, 131072, 262144), "layer_norm": (1024, 4096), "layer_norm clusters": (65536, 131072)}
+# Bytes of a row that clusters share -> tuning, of docs/kernels.md.
+TUNING = {1 << 17: {"cluster": 2, "clusters": 66, "threads": 1024, "stages": 3},
+          1 << 18: {"cluster": 8, "clusters": 15, "threads": 512, "stages": 4, "held": 1},
+          1 << 19: {"cluster": 16, "clusters": 7, "threads": 512, "stages": 4, "held": 1},
+          1 << 20: {"cluster": 16, "clusters": 7, "threads": 1024, "stages": 3}}
+LAYER_NORM = {1 << 17: {"cluster": 4, "clusters": 30, "threads": 512, "stages": 4, "elements": 16, "held": 2},
+              1 << 18: {"cluster": 8, "clusters": 15, "threads": 512, "stages": 4, "elements": 16, "held": 2},
+              1 << 19: {"cluster": 16, "clusters": 7, "threads": 512, "stages": 4, "elements": 16, "held": 2}}
 BYTES = 256 << 20  # of the rows that a call reads
 
 
@@ -34,6 +43,11 @@ def programs(N: int, dtype: str, form: str):
         return {"schedule": helve_norms.whole_layer_norm(N, dtype), "hand": kernels.layer_norm(N, dtype)}
     if form == "rows":
         return {"schedule": helve_norms.schedule(N, dtype), "hand": kernels.rms_norm(N, dtype)}
+    if form.endswith("clusters"):
+        norm = "rms_norm" if form == "clusters" else "layer_norm"
+        tuning = (TUNING if norm == "rms_norm" else LAYER_NORM)[N * DTYPES[dtype]]
+        return {"schedule": helve_norms.shared(N, dtype, norm, **tuning),
+                "hand": getattr(kernels, norm)(N, dtype, **tuning)}
     plan = plan_ring(N, dtype, 1, 1, None)
     ring = helve_norms.rows_in_turn(helve_norms.rms_norm(N, dtype), plan_rows(N, dtype).threads, plan.clusters, 3)
     return {"schedule": ring, "hand": kernels.rms_norm(N, dtype, clusters=plan.clusters)}
@@ -56,7 +70,7 @@ def compare(N: int, dtype: str, form: str, clock: measure.Clock, rounds: int) ->
     kind = getattr(torch, dtype)
     M = max(1, BYTES // (N * kind.itemsize))
     x, w = measure.random(M, N, dtype=kind), measure.random(N, dtype=kind)
-    bias = [measure.random(N, dtype=kind)] if form == "layer_norm" else []
+    bias = [measure.random(N, dtype=kind)] if form.startswith("layer_norm") else []
     wanted = (functional.layer_norm(x.float(), (N,), w.float(), bias[0].float(), 1e-5) if bias else
               functional.rms_norm(x.float(), (N,), w.float(), 1e-6))
     calls, right = {}, True

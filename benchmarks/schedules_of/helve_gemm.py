@@ -11,6 +11,7 @@ from helve import T, _core
 # Rows and columns of the sums in registers: 12 of the 16 that AVX2 has, 24 of the 32 of AVX-512.
 ROWS, COLUMNS = (12, 32) if _core.host_machine().vector_bytes >= 64 else (6, 16)
 MANY, DEEP = 96, 512  # rows of A, and length of sums, that fit the second-level cache at once
+WIDE = 1024  # columns of B, of which DEEP rows fit it or the third-level cache
 
 
 def product(m: int, n: int, depth: int):
@@ -53,5 +54,5 @@ def schedule(program, columns: int, depth: int) -> helve.Schedule:
 
 
 def columns_of(n: int, threads: int) -> int:
-    """Whole tiles, as many for each thread."""
-    return -(-n // (COLUMNS * threads)) * COLUMNS
+    """Whole tiles, as many for each thread, of at most WIDE columns."""
+    return min(-(-n // (COLUMNS * threads)) * COLUMNS, WIDE)

@@ -9,6 +9,7 @@ from math import gcd
 
 import helve
 from helve import T
+from helve.kernels.ring import plan_ring
 from helve.kernels.rows import DTYPES, plan_rows
 
 
@@ -93,7 +94,7 @@ def chunked_rows(program, threads: int, turns: int, run: int, chunks: int, kept:
     clear, _, merge = s.rfactor(thread, c, "fragment")
     x, _ = s.cache_read(turn, "X", "fragment")
     clear_turns, _, merge_turns = s.rfactor(turn, turn, "fragment")
-    _, merge_vectors = s.rfactor(vector, turn, "fragment")
+    *unfilled, _, merge_vectors = s.rfactor(vector, turn, "fragment")  # a last chunk that is smaller updates some only
     back, k = s.split("k", chunk)
     s.reverse(back)
     again, _ = s.cache_read(k, "X", "fragment")
@@ -126,8 +127,8 @@ def chunked_rows(program, threads: int, turns: int, run: int, chunks: int, kept:
         s.parallel(loop)
     for loop in (merge_vectors, merge_turns, merge):
         s.tensorize(loop, "reduce_sum")
-    s.tensorize(clear, "fill")
-    s.tensorize(clear_turns, "fill")
+    for loop in (clear, clear_turns, *unfilled):
+        s.tensorize(loop, "fill")
     for loop in whole:
         s.tensorize(loop, "copy")
     s.unroll("ii")
@@ -158,16 +159,56 @@ def rows_in_turn(program, threads: int, blocks: int, stages: int, check: bool = 
     return s
 
 
+def shared_rows(program, columns: int, threads: int, clusters: int, cores: int, stages: int, held: str = "W",
+                sums: str = "j", check: bool = False) -> helve.Schedule:
+    """The blocks of a cluster share each of its rows, a slice of the `columns` each, and exchange their sums, of the
+    loops `sums`; clusters process rows in turn, whose next ones copies to a ring of `stages` slices load. Slices of the
+    tensors `held` stay on the chip.
+    """
+    s = helve.Schedule(program, check=check)
+    s.split("i", clusters)
+    s.reorder("ii", "io")
+    s.trim("io")
+    row, one = s.split("io", 1)
+    slices = [s.split(loop, -(-columns // cores))[0] for loop in sums + "k"]
+    slices += [s.rfactor(each, scope="shared")[0] for each in slices[:-1]]
+    s.threads(s.bind("ii"), threads)
+    s.bind(slices[0], to="core", also=slices[1:])
+    copies = [s.cache_read(one, "X", "shared")[0], s.cache_read(one, "X_shared", "fragment")[0]]
+    copies += [s.cache_read(row, name, "fragment")[0] for name in held]
+    s.unroll(one)
+    s.lift("X_shared", row)
+    s.pipeline(row, stages)
+    for loop in sums:
+        *unfilled, _, merge = s.rfactor(f"{loop}i", scope="fragment")  # a smaller last slice updates some only
+        s.tensorize(merge, "reduce_sum")
+        for fill in unfilled:
+            s.tensorize(fill, "fill")
+    for copy in copies:
+        s.tensorize(copy, "copy")
+    for loop in sums + "k":
+        s.parallel(f"{loop}i")
+    return s
+
+
 def whole_layer_norm(N: int, dtype: str, eps: float = 1e-5) -> helve.Schedule:
     """The schedule of the form that `helve.kernels.layer_norm` has for rows of up to 4096 elements."""
     return whole_rows(layer_norm(N, dtype, eps), plan_rows(N, dtype, words=4).threads, "XWB", "jh")
+
+
+def shared(N: int, dtype: str, norm: str = "rms_norm", **tuning) -> helve.Schedule:
+    """The schedule of the form that `helve.kernels` has for rows that a cluster shares, with its tuning."""
+    program, sums, weights = {"rms_norm": (rms_norm, "j", "W"), "layer_norm": (layer_norm, "jh", "WB")}[norm]
+    plan = plan_ring(N, dtype, 1, **tuning)
+    return shared_rows(program(N, dtype), N, plan.threads, plan.clusters, plan.cluster, plan.stages,
+                       weights[:plan.held], sums)
 
 
 def schedule(N: int, dtype: str, eps: float = 1e-6) -> helve.Schedule:
     """The schedule of the form that `helve.kernels.rms_norm` has for such rows.
 
     Raises:
-        ValueError: chunks of the plan do not divide rows.
+        ValueError: chunks of the plan do not divide rows, and some are kept.
     """
     program = rms_norm(N, dtype, eps)
     plan = plan_rows(N, dtype, words=3)
@@ -176,7 +217,7 @@ def schedule(N: int, dtype: str, eps: float = 1e-6) -> helve.Schedule:
     plan = plan_rows(N, dtype, words=2, whole=False)
     if plan.chunks == 1 and plan.chunk == N:
         return whole_rows(program, plan.threads, early="X")
-    if N % plan.chunk:
+    if N % plan.chunk and plan.kept:
         raise ValueError(f"rows of {N} are no whole number of chunks of {plan.chunk}")
     run = gcd(16 // DTYPES[dtype], plan.chunk // plan.threads, N)
     return chunked_rows(program, plan.threads, plan.chunk // plan.threads // run, run, plan.chunks, plan.kept)

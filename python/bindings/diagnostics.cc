@@ -57,6 +57,8 @@ void bind_span(py::module_& module) {
       .def_readonly("end_line", &Span::end_line)
       .def_readonly("end_column", &Span::end_column)
       .def_property_readonly("known", method(&Span::known))
+      .def_property_readonly("caller",
+                             [](const Span& s) { return s.caller ? std::optional(*s.caller) : std::nullopt; })
       .def("__eq__", [](const Span& a, const Span& b) { return a == b; })
       .def("__repr__", [](const Span& s) {
         return s.known() ? fmt::format("{}:{}:{}-{}:{}", *s.file, s.line, s.column, s.end_line, s.end_column)
@@ -65,6 +67,8 @@ void bind_span(py::module_& module) {
 }
 
 void bind_diagnostic(py::module_& module) {
+  module.def("called_from", &called_from, py::arg("inner"), py::arg("call"),
+             "The place `inner`, in the text of a function, in the call of that function at `call`.");
   py::class_<Note>(module, "Note", "A remark of a diagnostic; its span may be unknown.")
       .def(py::init([](std::string text, Span span) { return Note{span, std::move(text)}; }), py::arg("text"),
            py::arg("span") = Span{})

@@ -146,11 +146,12 @@ void bind_driver(py::module_& module) {
       py::arg("steps") = 0);
   module.def(
       "interpreted",
-      [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps, int64_t placement) {
+      [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps, int64_t placement,
+         int64_t roles) {
         return std::const_pointer_cast<CompiledKernel>(interpreted(f, check ? parse_checks(*check) : interp::Checks{},
-                                                                   steps, placement));
+                                                                   steps, placement, roles));
       },
-      py::arg("function"), py::arg("check"), py::arg("steps") = 0, py::arg("placement") = 0,
+      py::arg("function"), py::arg("check"), py::arg("steps") = 0, py::arg("placement") = 0, py::arg("roles") = 0,
       "A function at any stage under the interpreter, without a question asked before its calls.");
   module.def(
       "reproducer",

@@ -56,6 +56,7 @@ void bind_nodes(py::module_& module) {
   bind_node<Var, ExprNode>(module, "Var", "A scalar variable.").def_readonly("name", &Var::name);
   bind_node<Apply, ExprNode>(module, "Apply", "An operator applied to its operands.");
   bind_node<Cast, ExprNode>(module, "Cast", "A conversion to the node's dtype.");
+  bind_node<Bitcast, ExprNode>(module, "Bitcast", "The bits of a value as the node's dtype.");
   bind_node<Load, ExprNode>(module, "Load", "One element of a buffer.");
   bind_node<TileLoad, ExprNode>(module, "TileLoad", "One tile of a buffer.");
   bind_node<Misalignment, ExprNode>(module, "Misalignment", "Where a tensor's first element lies.");
@@ -78,6 +79,7 @@ void bind_expr(py::module_& module) {
   module.def("convert_for_store", &convert_for_store, py::arg("value"), py::arg("dtype"), py::arg("span") = nowhere);
   module.def("cast", py::overload_cast<Expr, DType, Span>(&cast), py::arg("value"), py::arg("dtype"),
              py::arg("span") = nowhere);
+  module.def("bitcast", &bitcast, py::arg("value"), py::arg("dtype"), py::arg("span") = nowhere);
   module.def("ceil_div", &ceil_div, py::arg("a"), py::arg("b"), "The index expression (a + b - 1) // b.");
   module.def("load", &load, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
   module.def("tile_load", &tile_load, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);

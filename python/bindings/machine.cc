@@ -4,6 +4,8 @@
 
 #include "bindings.h"
 #include "casters.h"
+#include "helve/runtime/cuda/driver.h"
+#include "helve/support/diagnostic.h"
 #include "helve/target/machine.h"
 
 namespace helve::python {
@@ -41,6 +43,16 @@ void bind_machine(py::module_& module) {
   module.def("gpu_machine", &gpu_machine, py::arg("arch"),
              "The machine of an architecture (\"sm_90a\"), the nearest older one between two that are known, "
              "else None.");
+  module.def(
+      "device_arch",
+      []() -> std::optional<std::string> {
+        try {
+          return runtime::cuda::device(0).arch();
+        } catch (const UserError&) {
+          return std::nullopt;
+        }
+      },
+      "The architecture of the first GPU (\"sm_90a\"), or None where there is none.");
   module.def("host_machine", &host_machine, "The CPU of this process.");
 }
 

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "bindings.h"
+#include "helve/analysis/core_phases.h"
 #include "casters.h"
 #include "helve/print/printer.h"
 #include "helve/schedule/schedule.h"
@@ -136,6 +137,20 @@ void bind_schedule(py::module_& module) {
       },
       py::arg("version"), py::arg("primitive"), py::arg("arguments"), py::arg("place"),
       "The function that a step would make, legal or not, for tests of what is refused.");
+  module.def(
+      "core_phases",
+      [](const FunctionRef& f) {
+        const Kernel* kernel = as<Kernel>(f->body);
+        if (!kernel || !f->mesh) throw py::value_error("no kernel of a mesh");
+        std::string reason;
+        const std::optional<CorePhases> phases = core_phases(*kernel, *f->mesh, {}, reason);
+        if (!phases) throw py::value_error(reason);
+        Ref<Function> out = make_ref<Function>(*f);
+        out->mesh = std::nullopt;
+        out->body = phases->kernel;
+        return FunctionRef(out);
+      },
+      py::arg("function"), "The plain loops that a kernel of a mesh means, for tests of the definition.");
   module.def(
       "replay_step",
       [](const ScheduleVersionRef& version, const TraceStep& step, Span place) {

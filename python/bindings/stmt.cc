@@ -42,6 +42,8 @@ void bind_buffers(py::module_& module) {
              "The buffer of shared memory, or the fragment, with a layout.");
   module.def("at_offset", &at_offset, py::arg("buffer"), py::arg("offset"), py::arg("span"),
              "The buffer of shared memory at an offset in bytes.");
+  module.def("with_slots", &with_slots, py::arg("buffer"), py::arg("slots"), py::arg("span"),
+             "The buffer of shared memory as so many slots of a ring.");
 }
 
 void bind_nodes(py::module_& module) {
@@ -58,6 +60,7 @@ void bind_nodes(py::module_& module) {
   bind_node<While, StmtNode>(module, "While", "A loop under a condition.");
   bind_node<If, StmtNode>(module, "If", "A branch.");
   bind_node<Kernel, StmtNode>(module, "Kernel", "A launch over a grid.");
+  bind_node<Role, StmtNode>(module, "Role", "What a part of the block's threads executes.");
   bind_node<TileOp, StmtNode>(module, "TileOp", "A tile operation of the table.");
 }
 
@@ -135,6 +138,8 @@ void bind_stmt(py::module_& module) {
       py::arg("condition"), py::arg("then_body"), py::arg("else_body") = py::none(), py::arg("span") = nowhere);
   module.def("kernel", &kernel, py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
              py::arg("span") = nowhere);
+  module.def("role", &role, py::arg("first"), py::arg("threads"), py::arg("registers"), py::arg("elect"),
+             py::arg("body"), py::arg("span") = nowhere);
   module.def("redeclare_buffers", [](const Stmt& s, const std::vector<std::pair<BufferRef, BufferRef>>& pairs) {
     BufferMap buffers;
     for (const auto& [from, to] : pairs) buffers.emplace(from.get(), to);

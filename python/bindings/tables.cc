@@ -70,6 +70,8 @@ void bind_tables(py::module_& module) {
       "The tile operations as (name, python name, collective?, parameters, documentation); a parameter is (kind, "
       "name, required?, default).");
   module.def("dtype_names", &dtype_names, "The names of all element types.");
+  module.def("dtype_aliases", &dtype_aliases, "Other names of element types, each with the name that is meant.");
+  module.def("dtype_bits", [](DType dtype) { return static_cast<int>(dtype.bits); }, py::arg("dtype"));
   module.def("parse_dtype", [](const std::string& name) { return parse_dtype(name); }, py::arg("name"),
              "The full name of the element type called `name` (\"float\" is \"float32\"), or None.");
 }

@@ -791,6 +791,7 @@ def start_schedule(function: Function) -> ScheduleVersion:
 def with_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], unsafe: str | None, place: Span) -> ScheduleVersion:
     """The version after one more step."""
 
+def core_phases(function: Function) -> Function: ...
 def unchecked_step(version: ScheduleVersion, primitive: str, arguments: Sequence[Cursor | list[Cursor] | int | str], place: Span) -> Function:
     """The function that a step would make, legal or not, for tests of what is refused."""
 
@@ -932,6 +933,9 @@ class Machine:
     def is_gpu(self) -> bool: ...
     def value_registers(self, threads: int) -> int:
         """Registers per thread, in a block of `threads`, that may hold long-lived values."""
+
+def device_arch() -> str | None:
+    """The architecture of the first GPU ("sm_90a"), or None where there is none."""
 
 def gpu_machine(arch: str) -> Machine | None:
     """The machine of an architecture ("sm_90a"), the nearest older one between two that are known, else None."""

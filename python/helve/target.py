@@ -366,7 +366,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = "out"
-        outputs = outputs_of(function, out, target)
+        outputs = outputs_of(function, declared_outputs(func) if out is None else out, target)
         argument = None
         recipe = _Recipe(target or "llvm", mesh, options)
         compiled = _compiled(function, recipe, shape)
@@ -463,6 +463,11 @@ def core_function(func: PrimFunc | _core.Function) -> _core.Function:
     if not isinstance(function, _core.Function):
         raise error("NotAKernel", given=_kind_of(func), fixes=_kernel_remedy(func))
     return function
+
+
+def declared_outputs(func: PrimFunc | _core.Function) -> tuple[str, ...] | None:
+    """The parameters that a function, or that of a schedule, declares as outputs; None without any."""
+    return getattr(func, "outputs", None) or getattr(getattr(func, "function", None), "outputs", None) or None
 
 
 def _kernel_remedy(value) -> list[str]:

@@ -62,11 +62,11 @@ class Judge {
   std::string refusal(const TileOp& op) const {
     const Region &src = op.region(0), &dst = op.region(1);
     const std::string &from = src.buffer->name, &to = dst.buffer->name;
-    if (has_collective(loop_.body)) return "cores exchange values in the loop";
     if (!is_global(*src.buffer)) return fmt::format("'{}' is no global tensor", from);
     if (dst.buffer->scope != MemoryScope::Shared) return fmt::format("'{}' is no shared memory", to);
     if (own_.contains(dst.buffer.get())) return fmt::format("'{}' is allocated in the loop", to);
     if (is_written(*src.buffer)) return fmt::format("'{}' is written in the loop", from);
+    if (is_exchanged(*dst.buffer)) return fmt::format("cores exchange values of '{}' in the loop", to);
     for (const Expr& e : expressions(op)) {
       if (std::string why = late(e); !why.empty()) return why;
     }
@@ -85,6 +85,17 @@ class Judge {
     }
     if (is_used_outside(*dst.buffer)) return fmt::format("'{}' is used outside of the loop", to);
     return "";
+  }
+
+  /// Is it an operand of a collective, which other cores may access while an iteration of this one has not begun?
+  bool is_exchanged(const Buffer& buffer) const {
+    return has_operation(loop_.body, [&](const TileOp& op) {
+      if (!op.row().is_collective()) return false;
+      for (size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.is_region(i) && op.region(i).buffer.get() == &buffer) return true;
+      }
+      return false;
+    });
   }
 
   bool is_used_outside(const Buffer& buffer) const {

@@ -138,9 +138,10 @@ std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionR
 }
 
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps,
-                                                  int64_t placement) {
+                                                  int64_t placement, int64_t roles) {
   CompileOptions options;
   options.placement = placement;
+  options.roles = roles;
   options.target = Target::Interp;
   options.check = check;
   options.steps = steps;

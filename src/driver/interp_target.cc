@@ -16,6 +16,7 @@ class InterpKernel final : public CompiledKernel {
     run_options_.check = options.check;
     run_options_.steps = options.steps;
     run_options_.placement = options.placement;
+    run_options_.roles = options.roles;
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/rounding.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/hash.h"
 
@@ -119,6 +120,22 @@ class CastCode final : public ExprCode {
   Span span_;
 };
 
+class BitcastCode final : public ExprCode {
+ public:
+  BitcastCode(const Bitcast& node, Scope& scope)
+      : value_(prepare(node.value, scope)), from_(node.value->dtype), to_(node.dtype) {}
+  Scalar eval(Frame& frame) const override {
+    const Scalar value = value_->eval(frame);
+    if (to_.is_float()) return of_float(float_value(static_cast<uint64_t>(value.i), to_));
+    return of_int(wrap_to(static_cast<int64_t>(float_bits(round_to(value.f, from_), from_)), to_));
+  }
+
+ private:
+  ExprCodeRef value_;
+  DType from_;
+  DType to_;
+};
+
 class LoadCode final : public ExprCode {
  public:
   LoadCode(const Load& node, Scope& scope) : element_(*node.buffer, node.indices, scope, node.span) {}
@@ -231,6 +248,7 @@ struct Preparer {
     return std::make_unique<VarCode>(scope.slot(e));
   }
   ExprCodeRef operator()(const Cast& e) const { return std::make_unique<CastCode>(e, scope); }
+  ExprCodeRef operator()(const Bitcast& e) const { return std::make_unique<BitcastCode>(e, scope); }
   ExprCodeRef operator()(const Load& e) const {
     if (scope.checked()) return std::make_unique<CheckedLoadCode>(e, scope);
     return std::make_unique<LoadCode>(e, scope);

@@ -43,6 +43,7 @@ class RegionCode {
   const Buffer& buffer() const { return *buffer_; }
   Instance& instance(Frame& frame) const { return *frame.buffers[slot_]; }
   const Site& site() const { return site_; }
+  size_t slot() const { return slot_; }
 
  private:
   struct RangeCode {

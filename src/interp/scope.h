@@ -29,6 +29,17 @@ struct Arrivals {
   std::vector<Sender> senders;
 };
 
+/// A ring of the block: how many of its slots were acquired, filled, taken and released so far.
+struct Ring {
+  int64_t acquired = 0;
+  int64_t committed = 0;
+  int64_t taken = 0;
+  int64_t released = 0;
+  std::vector<size_t> buffers;  ///< slots of the buffers that copies have filled
+};
+
+class Fibers;
+
 /// The state of one executor: the only one of a function without a mesh, or a core.
 struct Frame {
   std::vector<Scalar> vars;
@@ -42,6 +53,10 @@ struct Frame {
   std::vector<Frame>* cores = nullptr;           ///< of the mesh, by rank
   std::unordered_map<size_t, int64_t> home;      ///< the core of a buffer of T.peer, by its slot
   std::unordered_map<size_t, Arrivals> arrivals;  ///< by the slot of the mbarriers
+  std::unordered_map<size_t, Ring> rings;  ///< by the queue of the copies that fill their slots
+  /// By buffer slot: the instances of a buffer that a ring hands over.
+  std::unordered_map<size_t, std::vector<std::unique_ptr<Instance>>> slots;
+  Fibers* fibers = nullptr;  ///< the roles of the block, where they run
   Trace* trace = nullptr;  ///< present in a checked run
 };
 

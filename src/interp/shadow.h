@@ -35,6 +35,8 @@ constexpr int64_t kTma = -3;
 /// Of what T.st_async has stored: once the core has waited for it, all its threads see it.
 constexpr int64_t kStoredHere = -4;
 constexpr int64_t kTensorCores = -5;
+/// Of what TMA has copied to a slot of a ring: each thread that takes the slot waits for it.
+constexpr int64_t kRing = -6;
 
 /// One access: when, on which core, where in the program. The instant 0 is before the run.
 struct Mark {

@@ -1,7 +1,13 @@
 // Sequences, definitions, stores and branches.
 // The dispatch over all kinds of statements stands here; loops, kernels and tile operations have files of their own.
 #include "stmt_code.h"
+
+#include <functional>
+#include <utility>
+
+#include "fibers.h"
 #include "region.h"
+#include "rings.h"
 
 #include "helve/ir/tensor/update.h"
 #include "helve/support/diagnostic.h"
@@ -13,10 +19,13 @@ namespace {
 class SeqCode final : public StmtCode {
  public:
   SeqCode(const Seq& node, Scope& scope) {
-    for (const Stmt& s : node.stmts) {
-      parts_.push_back(prepare(s, scope));
-      include(*parts_.back());
+    for (size_t i = 0; i < node.stmts.size(); ++i) {
+      std::vector<const Role*> roles;  // that stand side by side
+      for (; i < node.stmts.size() && as<Role>(node.stmts[i]); ++i) roles.push_back(as<Role>(node.stmts[i]));
+      if (!roles.empty()) parts_.push_back(prepare_roles(roles, scope));
+      if (i < node.stmts.size()) parts_.push_back(prepare(node.stmts[i], scope));
     }
+    for (const StmtCodeRef& part : parts_) include(*part);
   }
   void run(Frame& frame) const override {
     for (const StmtCodeRef& part : parts_) part->run(frame);
@@ -34,12 +43,19 @@ class SeqCode final : public StmtCode {
 class AllocCode final : public PlainCode {
  public:
   AllocCode(const Alloc& node, Scope& scope)
-      : shape_(prepare(node.buffer->shape, scope)), slot_(scope.define(node.buffer)), span_(node.span) {
+      : buffer_(node.buffer),
+        shape_(prepare(node.buffer->shape, scope)),
+        slot_(scope.define(node.buffer)),
+        span_(node.span) {
     if (node.buffer->scope != MemoryScope::Global) scope.kernel_buffers.push_back(slot_);
   }
-  void run(Frame& frame) const override { frame.buffers[slot_]->allocate(eval_all(shape_, frame), span_); }
+  void run(Frame& frame) const override {
+    if (buffer_->slots > 1) return allocate_slots(frame, slot_, buffer_, eval_all(shape_, frame), span_);
+    frame.buffers[slot_]->allocate(eval_all(shape_, frame), span_);
+  }
 
  private:
+  BufferRef buffer_;
   std::vector<ExprCodeRef> shape_;
   size_t slot_;
   Span span_;
@@ -330,6 +346,32 @@ class TileStoreCode final : public PlainCode {
   Site site_;
 };
 
+/// Roles of a block, which run by turns.
+class RolesCode final : public PlainCode {
+ public:
+  RolesCode(const std::vector<const Role*>& roles, Scope& scope) : order_(scope.options().roles) {
+    for (const Role* role : roles) bodies_.push_back(prepare(role->body, scope));
+  }
+  void run(Frame& frame) const override {
+    Fibers fibers(frame, order_);
+    std::vector<std::function<void()>> bodies;
+    for (const StmtCodeRef& body : bodies_) bodies.emplace_back([&frame, &body] { body->run(frame); });
+    Fibers* const around = std::exchange(frame.fibers, &fibers);
+    const auto leave = [&] { frame.fibers = around; };
+    try {
+      fibers.run(bodies);
+    } catch (...) {
+      leave();
+      throw;
+    }
+    leave();
+  }
+
+ private:
+  std::vector<StmtCodeRef> bodies_;
+  int64_t order_;
+};
+
 struct Preparer {
   Scope& scope;
 
@@ -360,11 +402,16 @@ struct Preparer {
   StmtCodeRef operator()(const While& s) const { return std::make_unique<WhileCode>(s, scope); }
   StmtCodeRef operator()(const If& s) const { return std::make_unique<IfCode>(s, scope); }
   StmtCodeRef operator()(const Kernel& s) const { return prepare_kernel(s, scope); }
+  StmtCodeRef operator()(const Role& s) const { return prepare_roles({&s}, scope); }
   StmtCodeRef operator()(const TileOp& s) const { return prepare_tile_op(s, scope); }
 };
 
 }  // namespace
 
 StmtCodeRef prepare(const Stmt& s, Scope& scope) { return dispatch(s, Preparer{scope}); }
+
+StmtCodeRef prepare_roles(const std::vector<const Role*>& roles, Scope& scope) {
+  return std::make_unique<RolesCode>(roles, scope);
+}
 
 }  // namespace helve::interp

@@ -67,6 +67,8 @@ StmtCodeRef prepare_tile_loop(const ForTiles& s, Scope& scope);
 StmtCodeRef prepare_kernel(const Kernel& s, Scope& scope);
 StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope);
 StmtCodeRef prepare_peer(const Peer& s, Scope& scope);
+/// Roles that stand side by side.
+StmtCodeRef prepare_roles(const std::vector<const Role*>& roles, Scope& scope);
 
 /// In a checked run, what each of the cores did is now visible to all of them.
 void synchronise(const CoreSet& cores);

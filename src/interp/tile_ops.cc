@@ -8,9 +8,11 @@
 #include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/matrix_product.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
+#include "rings.h"
 #include "tile_op_code.h"
 
 namespace helve::interp {
@@ -74,6 +76,8 @@ void copy(const Operands& op, Frame& frame, const CopyNumber& reading, const Cop
   const auto view = [&](size_t i) {
     return op.node->may_pass_end(i) ? op.regions[i]->view(frame, PastEnd::Padded) : op.regions[i]->view(frame);
   };
+  const bool fills = op.node->barriers() && is_ring(*op.node->barriers()->buffer);
+  if (fills) fill_slot(op, frame);
   const View src = view(0), dst = view(1);
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const std::optional<size_t> given = op.row->find("pad");
@@ -81,7 +85,7 @@ void copy(const Operands& op, Frame& frame, const CopyNumber& reading, const Cop
   const int64_t unit = op.node->is_by_tma() ? kTma : kNoThread;
   if (frame.trace) frame.trace->fly(reading, unit);
   const Elements elements = gather_for(op.region("dst").buffer(), src, dst.dtype(), op.span, pad);
-  if (frame.trace) frame.trace->fly(writing, unit);
+  if (frame.trace) frame.trace->fly(writing, fills ? kRing : unit);
   scatter(dst, elements, dst.dtype(), op.span);
   if (frame.trace) frame.trace->fly({}, kNoThread);
 }
@@ -116,6 +120,7 @@ std::vector<Scalar> filled(const View& view, Scalar value) {
 
 /// The array counts nothing yet, which is how a queue begins. Other cores may use it from here on.
 void run_mbarrier_init(const Operands& op, Frame& frame) {
+  if (is_ring(op.region("barriers").buffer())) begin_ring(op, frame);
   const View array = op.region("barriers").view(frame);
   scatter(array, filled(array, of_int(0)), array.dtype(), op.span);
 }
@@ -421,6 +426,10 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::WaitBulk:
     case TileOpcode::MbarrierWait: return block(run_wait);
     case TileOpcode::MbarrierInit: return block(run_mbarrier_init);
+    case TileOpcode::RingAcquire: return block(run_ring_acquire);
+    case TileOpcode::RingCommit: return block(run_ring_commit);
+    case TileOpcode::RingWait: return block(run_ring_wait);
+    case TileOpcode::RingRelease: return block(run_ring_release);
     case TileOpcode::Fill: return block(run_fill);
     case TileOpcode::Clear: return block(run_clear);
     case TileOpcode::Gemm: return block(run_gemm);

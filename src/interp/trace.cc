@@ -140,7 +140,8 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
   if (!shadow.counts(earlier)) return kOrdered;
   if (earlier.core != core_) return earlier.time < seen_[static_cast<size_t>(earlier.core)] ? kOrdered : kOtherCore;
-  if (earlier.thread == kStoredHere) return kOrdered;  // complete, as a copy that is in flight is reported before
+  if (earlier.thread == kStoredHere || earlier.thread == kRing)
+    return kOrdered;  // complete, as a copy that is in flight is reported before
   for (size_t i = 0; i < depth_; ++i) {
     const Level& level = levels_[i];
     if (level.label->order == LoopOrder::Sequential) continue;
@@ -294,7 +295,7 @@ void Trace::check_fences(const Instance& instance, int64_t offset, const Cell& c
                          bool writes) const {
   if (unit_ == kNoThread || !checker_->checks().fences) return;
   const auto check = [&](const Mark& written) {
-    if (written.thread == kTma || !instance.shadow()->counts(written)) return;
+    if (written.thread == kTma || written.thread == kRing || !instance.shadow()->counts(written)) return;
     if (fenced_[static_cast<size_t>(written.core)].contains(written)) return;
     report_unfenced(instance, offset, written, site, writes);
   };

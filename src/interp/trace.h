@@ -139,6 +139,20 @@ class Trace {
     std::vector<std::pair<int64_t, int64_t>> iterations{};  ///< time and number of each, ascending
   };
 
+ public:
+  /// The active loops of a role of the block; others have their own.
+  struct Stack {
+    std::vector<Level> levels;
+    size_t depth = 0;
+  };
+  Stack stack() const { return {levels_, depth_}; }
+  void swap_stack(Stack& other) {
+    std::swap(levels_, other.levels);
+    std::swap(depth_, other.depth);
+  }
+
+ private:
+
   /// The level of a conflict: an independent loop of the stack, another thread since the last barrier, or another core.
   /// Ordered accesses have none.
   static constexpr size_t kOrdered = SIZE_MAX;

@@ -224,6 +224,12 @@ class Printer {
     block(n.body);
   }
 
+  void write(const Role& n) {
+    const std::string registers = n.registers ? fmt::format(", registers={}", n.registers) : "";
+    line(n, fmt::format("with T.role({}, {}{}{}):", n.first, n.threads, registers, n.elect ? ", elect=True" : ""));
+    block(n.body);
+  }
+
   void write(const TileOp& n) { line(n, spell_.call(n)); }
 
   /// One line of statement `n`, followed by the notes on expressions in it and on itself.

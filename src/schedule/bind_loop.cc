@@ -11,13 +11,14 @@
 #include "helve/layout/warp.h"
 #include "helve/target/machine.h"
 #include "loop_form.h"
+#include "share_cores.h"
+#include "shared_loops.h"
 
 namespace helve {
 
 namespace {
 
 const int64_t kMostThreads = any_gpu().block_threads;  ///< of a block, on any GPU
-const int64_t kMostCores = most_cluster_blocks();  ///< of a cluster, on any GPU
 
 /// The loop that is bound, and the kernel whose only statement it is.
 struct Bound {
@@ -27,13 +28,11 @@ struct Bound {
   Stmt stmt;
 };
 
-bool deals_iterations(const Stmt& s) {
-  bool found = false;
-  walk(s, [&](const Stmt& each) {
-    const For* loop = as<For>(each);
-    found |= loop && loop->loop == LoopKind::Persistent;
-  });
-  return found;
+/// Is the loop, alone, all that a kernel holds?
+bool is_all_of_kernel(const FunctionRef& f, const Arguments& arguments) {
+  const Cursor at = arguments.cursor(0);
+  const Kernel* grid = at.has_parent() ? as<Kernel>(required_at(f, at.parent())) : nullptr;
+  return arguments.cursors(2).empty() && grid && block_of(grid->body).size() == 1;
 }
 
 Bound loop_of_grid(const FunctionRef& f, const Arguments& arguments) {
@@ -53,10 +52,7 @@ Bound loop_of_grid(const FunctionRef& f, const Arguments& arguments) {
                        "cut() or split() the loop so that every block has as many iterations");
     }
   }
-  if (deals_iterations(around)) {
-    arguments.refuse("a T.Persistent loop deals its iterations to all blocks of the grid", old,
-                     "make it serial() first");
-  }
+  refuse_dealt(arguments, around, old);
   return {inner, inner.parent(), loop, *grid, old};
 }
 
@@ -100,17 +96,10 @@ Rewrite with_coordinate(const FunctionRef& f, const Bound& bound) {
 /// `with T.Kernel(g, 4) as (b, s): S`.
 Rewrite to_cores(const FunctionRef& f, const Arguments& arguments) {
   const Bound bound = loop_of_grid(f, arguments);
-  const std::string help = "bind() the loop to blocks instead";
   if (bound.at.steps.size() != 1 || block_of(f->body).size() != 1) {
-    arguments.refuse("the kernel is not all that the function does", bound.stmt, help);
+    arguments.refuse("the kernel is not all that the function does", bound.stmt, "bind() the loop to blocks instead");
   }
-  const Expr cores = simplified(bound.loop.extents[0]);
-  const int64_t* count = int_value(cores);
-  if (!count || *count < 1 || *count > kMostCores) {
-    arguments.refuse(fmt::format("a cluster has 1 to {} cores, the loop {} iterations", kMostCores,
-                                 count ? std::to_string(*count) : "an unknown number of"),
-                     bound.stmt, "split() the loop so that the outer one has as many iterations as a cluster cores");
-  }
+  cores_of(arguments, bound.stmt);
   Rewrite out = with_coordinate(f, bound);
   const Cursor at = bound.at;
   const Kernel* now = as<Kernel>(statement_at(*out.edited.function, at));
@@ -120,16 +109,7 @@ Rewrite to_cores(const FunctionRef& f, const Arguments& arguments) {
     vars.insert(vars.begin(), fresh_var(out.edited.function, "c"));
     extents.insert(extents.begin(), int_imm(1));
   }
-  MeshShape mesh;
-  for (const Expr& extent : extents) {
-    const int64_t* value = int_value(extent);
-    if (!value || *value < 1 || extents.size() != 2) {
-      arguments.refuse("a mesh has a constant number of clusters, along one axis", bound.stmt,
-                       "give the grid one coordinate of constant extent, for example by split(), and bind() it first");
-    }
-    mesh.extents.push_back(*value);
-  }
-  mesh.names = {"x", "y"};
+  const MeshShape mesh = mesh_of(arguments, extents, bound.stmt);
   out.edited = out.edited.then(revise(out.edited.function, at, Stmt(copy_with(*now, [&](Kernel& grid) {
                                         grid.vars = vars;
                                         grid.extents = extents;
@@ -177,11 +157,16 @@ Rewrite to_threads(const FunctionRef& f, const Arguments& arguments) {
 /// bind(i, to="block"): `with T.Kernel(g) as b: for i in serial(n): S` becomes `with T.Kernel(g, n) as (b, i): S`;
 /// coordinates of a grid that has one value only are left out.
 /// bind(i, to="thread"): `for i in serial(64): S` becomes `for i in T.threads(64): S`, in a block of 64 threads.
-/// bind(i, to="core"): as to blocks, and the grid becomes a mesh whose last axis, the loop's, is a cluster.
+/// bind(i, to="core"): as to blocks, and the grid becomes a mesh whose last axis, the loop's, is a cluster. Cores share
+/// a loop that is not all of the kernel, and those of `also` (share_cores.h).
 Rewrite bind_loop(const FunctionRef& f, const Arguments& arguments) {
   const std::string& to = arguments.text(1);
   if (to == "thread") return to_threads(f, arguments);
-  if (to == "core") return to_cores(f, arguments);
+  if (!arguments.cursors(2).empty() && to != "core") {
+    arguments.refuse(fmt::format("a {} has iterations of one loop", to), required_at(f, arguments.cursors(2)[0]),
+                     "bind() the loops one after the other");
+  }
+  if (to == "core") return is_all_of_kernel(f, arguments) ? to_cores(f, arguments) : share_cores(f, arguments);
   return with_coordinate(f, loop_of_grid(f, arguments));
 }
 
@@ -196,7 +181,9 @@ Rewrite set_threads(const FunctionRef& f, const Arguments& arguments) {
         fmt::format("a block has a multiple of {} threads, at most {}, not {}", kWarp, kMostThreads, count), s,
         "choose such a number");
   }
-  return {with_threads(f, at, count), {at, 1}, {at, 1}, {}, {}, {at}};
+  const size_t held = block_of(as<Kernel>(s)->body).size();  // which stays as it is, so also what cores do together
+  const Block body = held == 0 ? Block{at, 1} : Block{at.child("body", 0), held};
+  return {with_threads(f, at, count), body, body, {}, {}, {at}};
 }
 
 }  // namespace helve

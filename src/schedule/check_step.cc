@@ -13,6 +13,7 @@
 #include "helve/schedule/find.h"
 #include "helve/schedule/legality.h"
 #include "plain_update.h"
+#include "unseen.h"
 
 namespace helve {
 
@@ -57,6 +58,7 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
         to, Origin{there->second.stmt.get(), there->second.visit, before.numbers.at(from).visit, values});
   };
   for (const auto& [at, numbered] : before.numbers) {
+    if (rewrite.meaning) break;  // cursors are of the new function
     if (const std::optional<Cursor> now = rewrite.edited.forward(at)) add(at, *now, rewrite.values);
   }
   for (const Piece& piece : rewrite.pieces) {
@@ -74,9 +76,15 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
   return out;
 }
 
-/// The loops that an operation means, compared with the nest in whose place it is. Integers wrap, so that plain sums of
-/// them are sums in any order; those of floats are not.
+/// The loops that are meant, compared with those in whose place the operation, or the program of cores, is. An
+/// operation combines in any order: integers wrap, so that plain sums of them are sums in any order; those of floats
+/// are not.
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
+  if (meaning.form == RegionForm::Program) {
+    const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
+    const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+    return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), rewrite.by_value);
+  }
   std::optional<Stmt> ordered;
   const Stmt updated = helve::rewrite(statement_at(*f, rewrite.before.first), [&](const Stmt& s) {
     const Stmt out = plain_update(s);
@@ -86,13 +94,17 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
   const FunctionRef was = replace(f, rewrite.before, {updated}).function;
   const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
   const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
-  Legality out = check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {},
-                               RegionForm::Operation);
+  Legality out =
+      check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {}, meaning.form);
   if (out.verdict == Verdict::Proved && ordered) {
     out.verdict = Verdict::Unknown;
     out.reason = fmt::format("the order of '{}' is part of the program, where T.update would leave it open",
                              head_text(*ordered));
   }
+  if (out.verdict != Verdict::Proved || !rewrite.unseen) return out;
+  const bool reassociates = out.reassociates;
+  out = check_unseen(*rewrite.unseen);
+  out.reassociates = reassociates;
   return out;
 }
 
@@ -175,6 +187,7 @@ std::string remedy(RewriteFault fault, bool moved) {
     case RewriteFault::Filled: return "fill partial results with the identity in front of their first update";
     case RewriteFault::Merged: return "merge each partial result behind its last update, once";
     case RewriteFault::Outside: return "merge only elements that are updated now";
+    case RewriteFault::Seen: return "let statements read what is computed now only, or leave out tail=\"whole\"";
     case RewriteFault::Memory: return "allocate the buffer around the loops that share it";
     case RewriteFault::None:
     case RewriteFault::Turned:

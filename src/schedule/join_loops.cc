@@ -69,10 +69,23 @@ Rewrite fission_launch(const FunctionRef& f, const Cursor& gap, const Kernel& gr
   return out;
 }
 
+/// `if c: S; R` becomes `if c: S` and `if c: R`.
+Rewrite fission_branch(const FunctionRef& f, const Cursor& gap, const If& branch) {
+  const Cursor at = gap.parent(), behind = at.at(at.position() + 1);
+  const size_t count = block_of(branch.then_body).size();
+  Edited edited = insert(f, behind, {if_then(branch.condition, seq({}), {}, branch.span)});
+  edited = edited.then(move(edited.function, {gap, count - gap.position()}, behind.child("then_body", 0)));
+  Rewrite out{edited, {at, 1}, {at, 2}, {}, {}, {at, behind}};
+  for (size_t i = gap.position(); i < count; ++i) {
+    out.pieces.push_back({gap.at(i), behind.child("then_body", i - gap.position()), {}});
+  }
+  return out;
+}
+
 }  // namespace
 
 /// fission(R): `for i in serial(n): S; R` becomes `for i in serial(n): S` and `for i_1 in serial(n): R`; so do
-/// launches.
+/// launches, and branches without else.
 Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor gap = arguments.cursor(0);
   const Stmt inside = required_at(f, gap);
@@ -80,7 +93,11 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = gap.parent();
   const Stmt around = required_at(f, at);
   const Kernel* grid = as<Kernel>(around);
-  const std::vector<Stmt> body = block_of(grid ? grid->body : arguments.loop(f, at).body);
+  const If* branch = as<If>(around);
+  if (branch && branch->else_body) {
+    arguments.refuse("the branch around the statement has an 'else'", around, "name a statement of a loop's body");
+  }
+  const std::vector<Stmt> body = block_of(grid ? grid->body : branch ? branch->then_body : arguments.loop(f, at).body);
   const size_t count = body.size();
   if (gap.position() == 0) {
     arguments.refuse("the statement is the first one of the loop", inside,
@@ -95,6 +112,7 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
     }
   }
   if (grid) return fission_launch(f, gap, *grid);
+  if (branch) return fission_branch(f, gap, *branch);
   const For& loop = arguments.loop(f, at);
   const VarRef var = fresh_var(f, loop.vars[0]->name);
   const Cursor behind = at.at(at.position() + 1);

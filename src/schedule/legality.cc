@@ -131,6 +131,7 @@ std::string text_of(const Legality& legality) {
     case RewriteFault::Merged:
       return fmt::format("what {} adds would not be merged next, into the element that it updates", first);
     case RewriteFault::Outside: return fmt::format("'{}' would be updated, and may not be now", legality.element);
+    case RewriteFault::Seen: return fmt::format("{} reads what {} would write, and does not now", first, second);
     case RewriteFault::Memory:
       return fmt::format("{} depends on {}, and both would have memory of their own", second, first);
   }

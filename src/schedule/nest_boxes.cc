@@ -44,6 +44,23 @@ class Values {
     return VarValues{begin, never(less(extent, int_imm(0))) ? extent : max(extent, int_imm(0))};
   }
 
+  /// The largest value that an extent of a loop, with no variable of the nest in it, has in any call.
+  std::optional<int64_t> most(const Expr& extent, const std::vector<VarRef>& nest) const {
+    if (const int64_t* value = int_value(extent)) return *value;
+    for (const VarRef& var : nest) {
+      if (mentions(extent, var.get())) return std::nullopt;
+    }
+    const VarRef x = make_var("x");
+    std::vector<Expr> conditions = around_.conditions();
+    conditions.push_back(apply(Op::Eq, {Expr(x), extent}));
+    std::vector<VarRef> locals = around_.vars();
+    locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
+    const IntegerSet all(engine_, {x}, conjunction(conditions), locals, {&around_.facts(), &model_.constant});
+    const std::optional<Expr> value = greatest_value(all, x, 0);
+    const int64_t* number = value ? int_value(*value) : nullptr;
+    return number ? std::optional(*number) : std::nullopt;
+  }
+
  private:
   /// The bounds as conditions of the nest say them, as begin and end: each is `var < e` or `e < var`, in which no other
   /// variable of the nest stands. Nothing if one is not.
@@ -115,6 +132,9 @@ void NestBoxes::collect(const Cursor& at, const Stmt& s, std::vector<VarRef> var
   if (loop && loop->loop != LoopKind::Thread) {
     vars.insert(vars.end(), loop->vars.begin(), loop->vars.end());
     all_.insert(all_.end(), loop->vars.begin(), loop->vars.end());
+    for (size_t d = 0; d < loop->vars.size(); ++d) {
+      loops_[loop->vars[d].get()] = {loop->begins[d], loop->extents[d]};
+    }
     return block("body", loop->body);
   }
   if (branch && !branch->else_body) return block("then_body", branch->then_body);
@@ -136,6 +156,22 @@ const VarValues& NestBoxes::values(const ElementStore& store, const VarRef& var)
   return known_.emplace(std::pair(store.store, var.get()), *found).first->second;
 }
 
+VarValues NestBoxes::whole_values(const ElementStore& store, const VarRef& var) {
+  const Expr begin = values(store, var).begin;
+  const VarValues& loop = loops_.at(var.get());
+  const std::optional<int64_t> most = Values(f_, stmt_, *store.store).most(simplify(loop.extent), all_);
+  if (!most) {
+    arguments_.refuse(fmt::format("the extent {} of '{}' has no constant bound", brief_text(loop.extent), var->name),
+                      stmt_, "split() the loop by a constant, and name the inner one");
+  }
+  if (!same_expr(begin, simplify(loop.begin))) {
+    arguments_.refuse(
+        fmt::format("'{}' begins at {} where the nest runs, and not with its loop", var->name, brief_text(begin)),
+        stmt_, "only the end of a block may be cut off by branches");
+  }
+  return {begin, int_imm(*most)};
+}
+
 std::optional<VarRef> NestBoxes::variable_of(const Expr& index) const {
   std::optional<VarRef> out;
   for (const VarRef& var : all_) {
@@ -146,7 +182,8 @@ std::optional<VarRef> NestBoxes::variable_of(const Expr& index) const {
   return out;
 }
 
-Box NestBoxes::box(const ElementStore& ranges, const BufferRef& buffer, const std::vector<Expr>& indices) {
+Box NestBoxes::box(const ElementStore& ranges, const BufferRef& buffer, const std::vector<Expr>& indices,
+                   const std::vector<VarRef>& whole) {
   Box out{{buffer, {}}, {}};
   for (const Expr& written : indices) {
     const Expr index = simplify(written);
@@ -163,7 +200,8 @@ Box NestBoxes::box(const ElementStore& ranges, const BufferRef& buffer, const st
                                     brief_text(written), buffer->name),
                         Stmt(ranges.store), "name the loop inside, or bring the loops into order by reorder()");
     }
-    const VarValues& at = values(ranges, *var);
+    const bool all = std::find(whole.begin(), whole.end(), *var) != whole.end();
+    const VarValues at = all ? whole_values(ranges, *var) : values(ranges, *var);
     out.region.ranges.push_back({simplify(rest + at.begin), at.extent, false});
     out.vars.push_back(*var);
   }

@@ -41,9 +41,13 @@ class NestBoxes {
 
   /// The values that the variable has where the store runs: the least box around them.
   const VarValues& values(const ElementStore& store, const VarRef& var);
+  /// From the same value on, as many as the variable's loop has at most, whatever branches inside of it say. Refused if
+  /// that is no constant.
+  VarValues whole_values(const ElementStore& store, const VarRef& var);
   /// The elements that an access of the store touches; refused unless each subscript is one variable of the nest, or
-  /// none, and what is fixed. Each variable has the values that it has at `ranges`.
-  Box box(const ElementStore& ranges, const BufferRef& buffer, const std::vector<Expr>& indices);
+  /// none, and what is fixed. Each variable has the values that it has at `ranges`, those of `whole` all of its loop.
+  Box box(const ElementStore& ranges, const BufferRef& buffer, const std::vector<Expr>& indices,
+          const std::vector<VarRef>& whole = {});
 
  private:
   void collect(const Cursor& at, const Stmt& s, std::vector<VarRef> vars);
@@ -53,6 +57,7 @@ class NestBoxes {
   const Arguments& arguments_;
   const Stmt stmt_;
   std::vector<VarRef> all_;
+  std::map<const Var*, VarValues> loops_;  ///< what the loops say of their variables
   std::vector<ElementStore> stores_;
   std::map<std::pair<const Store*, const Var*>, VarValues> known_;
 };

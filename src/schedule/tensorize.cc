@@ -8,9 +8,11 @@
 
 #include "helve/analysis/operation_loops.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/number.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/combine.h"
+#include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/find.h"
 #include "loop_form.h"
@@ -28,6 +30,8 @@ struct Found {
   bool swapped = false;
   std::vector<VarRef> vars;
   std::vector<const ElementStore*> parts;
+  std::vector<VarRef> single = {};  ///< of the nest, of one value each, for which the loops have no dimension
+  std::vector<VarRef> whole = {};  ///< those that run to the end of their loops, whatever branches say
 };
 
 Ref<const TileOp> operation(TileOpcode op, std::vector<TileOperand> operands, const Span& span) {
@@ -45,9 +49,17 @@ bool holds(const std::vector<VarRef>& vars, const VarRef& var) {
 
 class Operands {
  public:
-  Operands(NestBoxes& nest, const Arguments& arguments) : nest_(nest), arguments_(arguments) {}
+  Operands(NestBoxes& nest, const Arguments& arguments)
+      : nest_(nest), arguments_(arguments), tail_is_whole_(arguments.text(2) == "whole") {}
 
   Found run(TileOpcode op) {
+    Found out = found(op);
+    out.whole = whole_;
+    return out;
+  }
+
+ private:
+  Found found(TileOpcode op) {
     switch (op) {
       case TileOpcode::Gemm: return gemm();
       case TileOpcode::Copy: return copy();
@@ -56,7 +68,6 @@ class Operands {
     }
   }
 
- private:
   [[noreturn]] void refuse(const std::string& reason, const ElementStore& at, std::string help) const {
     arguments_.refuse(reason, Stmt(at.store), std::move(help));
   }
@@ -72,9 +83,13 @@ class Operands {
   }
   const ElementStore* first() const { return nest_.stores().size() == 2 ? &nest_.stores().front() : nullptr; }
 
-  Box target(const ElementStore& s) { return nest_.box(s, s.store->buffer, s.store->indices); }
+  Box target(const ElementStore& s) {
+    if (tail_is_whole_ && whole_.empty()) whole_ = nest_.box(s, s.store->buffer, s.store->indices).vars;
+    return nest_.box(s, s.store->buffer, s.store->indices, whole_);
+  }
+  /// After the target, whose dimensions are those that may be whole.
   Box source(const ElementStore& s, const Load& load) {
-    return nest_.box(s, BufferRef(&buffer_of(load.buffer)), load.indices);
+    return nest_.box(s, BufferRef(&buffer_of(load.buffer)), load.indices, whole_);
   }
 
   /// The value that an update combines with its element; of `C = C + x` it is x.
@@ -84,7 +99,7 @@ class Operands {
   void add(Found& found, const ElementStore& s, size_t count) const {
     const std::vector<VarRef> known(found.vars.begin(), found.vars.begin() + static_cast<std::ptrdiff_t>(count));
     for (const VarRef& var : s.vars) {
-      if (holds(known, var)) continue;
+      if (holds(known, var) || holds(found.single, var)) continue;
       refuse(fmt::format("'{}' is none of the operation's dimensions", var->name), s,
              "name the loop inside, and leave the others around the operation");
     }
@@ -128,12 +143,18 @@ class Operands {
     const ElementStore& s = last(1);
     const Load* from = s.store->is_update() ? nullptr : load_below_casts(s.store->value);
     if (!from) refuse("the statement does not copy an element", s, "name a nest such as A[i, j] = B[i, j]");
-    const Box dst = target(s), src = source(s, *from);
+    const Box dst = target(s);
+    const Box src = source(s, *from);
     if (src.vars != dst.vars) {
       refuse("dimensions of source and destination are not in one order", s,
              "T.copy neither transposes nor broadcasts; name a loop inside");
     }
-    Found out{operation(TileOpcode::Copy, {src.region, dst.region}, s.store->span), false, dst.vars, {}};
+    Found out{operation(TileOpcode::Copy, {src.region, dst.region}, s.store->span), false, {}, {}};
+    const std::vector<Expr> shape = dst.region.shape();
+    for (size_t d = 0; d < dst.vars.size(); ++d) {  // copies match regions without dimensions of extent 1
+      const int64_t* extent = int_value(shape[d]);
+      (extent && *extent == 1 ? out.single : out.vars).push_back(dst.vars[d]);
+    }
     add(out, s, out.vars.size());
     return out;
   }
@@ -187,6 +208,8 @@ class Operands {
 
   NestBoxes& nest_;
   const Arguments& arguments_;
+  const bool tail_is_whole_;
+  std::vector<VarRef> whole_;
 };
 
 /// The words of the primitive, which are the names of operations.
@@ -206,6 +229,10 @@ void add_pieces(Rewrite& out, const Found& found, const OperationLoops& loops, N
     const ElementStore& was = *found.parts.at(part++);
     LoopValues values;
     for (const VarRef& var : was.vars) {
+      if (holds(found.single, var)) {
+        values.emplace_back(var, nest.values(*found.parts.back(), var).begin);
+        continue;
+      }
       const size_t dim = static_cast<size_t>(std::find(found.vars.begin(), found.vars.end(), var) - found.vars.begin());
       const Expr at = Expr(loops.parts[n].vars.at(dim));
       values.emplace_back(var, simplify(nest.values(*found.parts.back(), var).begin + at));
@@ -217,10 +244,56 @@ void add_pieces(Rewrite& out, const Found& found, const OperationLoops& loops, N
   }
 }
 
+/// The same with stores of their own, which are found by their nodes.
+Stmt with_own_stores(const Stmt& s) {
+  return rewrite(renewed(s), [](const Stmt& each) {
+    const Store* n = as<Store>(each);
+    return n ? Stmt(copy_with(*n, [](Store&) {})) : each;
+  });
+}
+
+/// The loops of a part, as far as the nest runs; with `both`, what they run beyond that stands in a branch of its own.
+Stmt loops_of(const OperationLoops::Part& part, const Expr& runs, bool both) {
+  const For* loop = as<For>(part.loop);
+  if (!runs || !loop) return part.loop;
+  return Stmt(copy_with(*loop, [&](For& out) {
+    out.body = if_then(runs, loop->body, both ? with_own_stores(loop->body) : Stmt(), loop->span);
+  }));
+}
+
+/// Where the nest runs the instance of the operation; null if that is everywhere.
+Expr runs_in_nest(const Found& found, const OperationLoops::Part& part, NestBoxes& nest) {
+  std::vector<Expr> all;
+  for (size_t d = 0; d < part.vars.size(); ++d) {
+    if (!holds(found.whole, found.vars[d])) continue;
+    const Expr extent = nest.values(*found.parts.back(), found.vars[d]).extent;
+    if (same_expr(extent, nest.whole_values(*found.parts.back(), found.vars[d]).extent)) continue;
+    all.push_back(less(Expr(part.vars[d]), extent));
+  }
+  return all.empty() ? Expr() : chain(Op::And, all);
+}
+
+/// The function with all that the operation does, and the stores that the nest does not run.
+std::optional<Unseen> unseen_of(const FunctionRef& f, const Cursor& at, const std::vector<Stmt>& parts) {
+  Unseen out{replace(f, {at, 1}, parts).function, {}};
+  for (size_t n = 0; n < parts.size(); ++n) {
+    const For* loop = as<For>(parts[n]);
+    const If* branch = loop ? as<If>(loop->body) : nullptr;
+    if (!branch || !branch->else_body) continue;
+    const Cursor root = at.at(at.position() + n).child("body", 0).child("else_body", 0);
+    walk_cursors(statement_at(*out.function, root), root, [&](const Cursor& each, const Stmt& s) {
+      if (as<Store>(s)) out.stores.push_back(each);
+    });
+  }
+  if (out.stores.empty()) return std::nullopt;
+  return out;
+}
+
 }  // namespace
 
 /// tensorize(i, "gemm"): `for i in serial(4): for j in serial(8): for k in serial(7): update(C[i, j], A[i, k] * B[k,
-/// j], "add")` becomes `gemm(A[0:4, 0:7], B[0:7, 0:8], C[0:4, 0:8])`.
+/// j], "add")` becomes `gemm(A[0:4, 0:7], B[0:7, 0:8], C[0:4, 0:8])`. With the tail "whole", dimensions of the result
+/// are as long as their loops, whose branches may cut them off: what is computed behind that must be unseen.
 Rewrite tensorize_loops(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = arguments.cursor(0);
   if (!as<For>(required_at(f, at))) {
@@ -233,11 +306,16 @@ Rewrite tensorize_loops(const FunctionRef& f, const Arguments& arguments) {
     arguments.refuse("which dimensions of the regions match is known at the call only", required_at(f, at),
                      "split() the loops by constants");
   }
-  std::vector<Stmt> meaning;
-  for (const OperationLoops::Part& part : loops->parts) meaning.push_back(part.loop);
+  std::vector<Stmt> meaning, all;
+  for (const OperationLoops::Part& part : loops->parts) {
+    const Expr runs = runs_in_nest(found, part, nest);
+    meaning.push_back(loops_of(part, runs, false));
+    all.push_back(loops_of(part, runs, true));
+  }
   Rewrite out{replace(f, {at, 1}, {Stmt(found.op)}), {at, 1}, {at, 1}, {}, {}, {at}};
   out.meaning = Meaning{replace(f, {at, 1}, meaning).function, {at, meaning.size()}};
   add_pieces(out, found, *loops, nest, out.meaning->function, out.meaning->place);
+  out.unseen = unseen_of(f, at, all);
   return out;
 }
 

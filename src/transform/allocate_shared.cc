@@ -18,9 +18,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "helve/analysis/rings.h"
 #include "helve/analysis/shared_lifetimes.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
 
 namespace helve {
@@ -81,7 +83,10 @@ FunctionRef allocate_shared(const FunctionRef& f, const PassOptions&) {
   walk(f->body, [&](const Stmt& s) {
     const Kernel* kernel = as<Kernel>(s);
     if (!kernel) return;
-    const SharedLifetimes lifetimes(*kernel);
+    RingFault fault;
+    const std::optional<Ref<const Kernel>> one = joined_roles(Ref<const Kernel>(kernel), &fault);
+    HELVE_CHECK(one, "roles that are out of step: " + fault.reason);
+    const SharedLifetimes lifetimes(**one);
     const Placing places = place(lifetimes);
     for (size_t number = 0; number < places.offsets.size(); ++number) {
       const BufferRef& buffer = lifetimes.buffers()[number];

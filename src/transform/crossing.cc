@@ -124,6 +124,8 @@ class Walk {
     return true;
   }
 
+  void visit(const Role& n, const Stmt&, BufferSet& whole) { run(n.body, whole); }
+
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
     own(s, whole);
     for (size_t i = 0; i < n.operands.size(); ++i) {

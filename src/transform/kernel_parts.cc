@@ -100,10 +100,13 @@ class Finder {
     const Stmt out = map_parts(
         s,
         [&](const Expr& e) {
-          const bool own =
-              has_load(e) || depends_on_core(e) ||
-              std::any_of(loaded.begin(), loaded.end(), [&](const Bind* b) { return mentions(e, b->var.get()); });
-          if (!own) return e;
+          const bool loads = has_load(e) || std::any_of(loaded.begin(), loaded.end(),
+                                                        [&](const Bind* b) { return mentions(e, b->var.get()); });
+          if (!loads && !depends_on_core(e)) return e;
+          result_.memory_decides |= loads;
+          for (const VarRef& v : kernel_.vars) {
+            if (mentions(e, v.get())) result_.deciding.insert(v.get());
+          }
           const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
           const BufferRef home = make_buffer("control", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
           result_.controls.push_back(home);

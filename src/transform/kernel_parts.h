@@ -31,6 +31,8 @@ struct KernelParts {
   std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
   std::unordered_map<const Buffer*, size_t> depths;  ///< host loops around an allocation: each iteration has its own
   std::vector<BufferRef> controls;  ///< Global, of one element: conditions and bounds that a part computes
+  bool memory_decides = false;  ///< Is there a control that depends on memory?
+  std::unordered_set<const Var*> deciding;  ///< the core's coordinates that controls depend on
   std::unordered_set<const Buffer*> lasting;  ///< controls that are the same for all iterations of a Persistent loop
   std::vector<Part> parts;
   std::vector<Part*> leaves;  ///< segments and collectives in order

@@ -9,7 +9,7 @@
 // Vectors that access global memory become unrolled loops. What TMA copied, all threads of the block copy: barriers
 // separate TMA from every thread (analysis/barriers.h), so that they separate the threads too. Then nothing is left to
 // commit or to wait for; what tensor cores read from shared memory, threads have written now, so fences are placed
-// anew.
+// anew. Roles become one sequence, and what a ring handed over is one buffer, between whose uses barriers are placed.
 #include <algorithm>
 
 #include "helve/analysis/async_run.h"
@@ -18,6 +18,7 @@
 #include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/region.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
@@ -127,8 +128,28 @@ class Narrowing final : public ScopedRewriter {
 
 }  // namespace
 
+namespace {
+
+/// The function with one instance of each buffer that a ring hands over.
+FunctionRef without_slots(const FunctionRef& f) {
+  BufferMap plain;
+  walk(f->body, [&](const Stmt& s) {
+    const Alloc* memory = as<Alloc>(s);
+    if (!memory || memory->buffer->slots == 1) return;
+    Ref<Buffer> one = make_ref<Buffer>(*memory->buffer);
+    one->slots = 1;
+    plain.emplace(memory->buffer.get(), BufferRef(one));
+  });
+  return with_body(f, redeclare_buffers(f->body, plain));
+}
+
+}  // namespace
+
 FunctionRef narrow_accesses(const FunctionRef& f, const PassOptions& options) {
-  return insert_fences(with_body(f, Narrowing(*f).rewrite(f->body)), options);
+  if (rings_of(f->body).empty()) return insert_fences(with_body(f, Narrowing(*f).rewrite(f->body)), options);
+  const FunctionRef joined = without_slots(join_roles(f, options));
+  const FunctionRef narrow = with_body(joined, Narrowing(*joined).rewrite(joined->body));
+  return insert_fences(insert_barriers(narrow, options), options);
 }
 
 }  // namespace helve

@@ -15,6 +15,7 @@ namespace helve {
 
 const std::vector<Pass>& cpu_pipeline() {
   static const std::vector<Pass> passes = {
+      {"join_roles", join_roles},                  // roles of a lowered program become one sequence
       {"lower_updates", lower_updates},            // T.update becomes a store of the old value and the new one
       {"split_mesh_kernels", split_mesh_kernels},  // collectives move to the host body, kernels become phases
       {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
@@ -43,12 +44,14 @@ const std::vector<Pass>& cpu_pipeline() {
 
 const std::vector<Pass>& cuda_pipeline() {
   static const std::vector<Pass> passes = {
+      {"join_roles", join_roles},  // roles of a lowered program become one sequence
       {"lower_updates", lower_updates},  // T.update becomes a store of the old value and the new one
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
       {"lower_tile_loops", lower_tile_loops},  // tile statements become loops over elements
       {"erase_tiles", erase_tiles},  // buffers keep their logical shape, registers have no order
       {"version_kernels", version_kernels},  // one for rows that begin at multiples of vectors, one for any
       {"place_operands", place_operands},  // fragments get the layouts that schedules demand
+      {"make_rings", make_rings},  // copies of pipelined loops around products fill rings
       {"pipeline_loops", pipeline_loops},  // copies of pipelined loops begin early
       {"lower_block_loops", lower_block_loops},  // Persistent and Pipelined become serial
       {"stage_collectives", stage_collectives},  // sources of the others stand where their group reads them
@@ -65,6 +68,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"relax_waits", relax_waits},  // memory that TMA stores from is free as soon as TMA has read it
       {"group_copies", group_copies},  // mbarriers and groups count copies, as the machine has them
       {"expand_collectives", expand_collectives},  // cores read and write each other's memory
+      {"split_roles", split_roles},  // one role fills the rings, the other one takes
   };
   return passes;
 }

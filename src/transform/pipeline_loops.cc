@@ -27,22 +27,11 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 #include "scope_facts.h"
+#include "stage_memory.h"
 
 namespace helve {
 
 namespace {
-
-int64_t bytes_of(const Buffer& buffer) { return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes()); }
-
-/// Bytes of shared memory that the kernel allocates.
-int64_t allocated(const Kernel& kernel) {
-  int64_t bytes = 0;
-  walk(kernel.body, [&](const Stmt& s) {
-    const Alloc* n = as<Alloc>(s);
-    if (n && n->buffer->scope == MemoryScope::Shared) bytes += bytes_of(*n->buffer);
-  });
-  return bytes;
-}
 
 /// The loop with its copies issued ahead.
 class Pipeline {
@@ -228,15 +217,9 @@ class Pipelines final : public ScopedRewriter {
 
   std::string why_no_room(const Buffer& buffer, int64_t stages) {
     const int64_t more = bytes_of(*in_stages(buffer, stages)) - bytes_of(buffer);
-    const int64_t needed = allocated(*enclosing_kernel()) + extra_ + more;
-    const int64_t room = options_.machine.block_shared_bytes - options_.kept_shared_bytes;
-    if (needed > room) {
-      return fmt::format(
-          "with {} stages of it the kernel's buffers need {} bytes of shared memory, and {} are there for them", stages,
-          needed, room);
-    }
-    extra_ += more;
-    return "";
+    std::string reason = helve::why_no_room(*enclosing_kernel(), stages, extra_, more, options_);
+    if (reason.empty()) extra_ += more;
+    return reason;
   }
 
   const Function& function_;

@@ -12,7 +12,7 @@
 // A guard compares a sum of what is known where the body begins, T, with inner variables of constant range: its outcome
 // is known where T is below the least, or not below the greatest, of a few numbers. Those are the versions. Only the
 // innermost loop, or grid, whose variables T uses is divided: it says the most. Every version is the whole body.
-#include <map>
+#include <algorithm>
 #include <set>
 #include <unordered_set>
 
@@ -115,7 +115,8 @@ class Guards {
     return found_.back();
   }
 
-  /// Leaves out cuts that the range of the sum decides; of many the first and the last stay.
+  /// Leaves out cuts that the range of the sum decides; of many the first and the last stay. Least and greatest of
+  /// indices follow from these: they are cut only where nothing else is.
   void keep_open(const Facts& facts) {
     std::vector<Guard> open;
     for (Guard& guard : found_) {
@@ -125,7 +126,17 @@ class Guards {
       if (guard.cuts.size() > kMaxCuts) guard.cuts = {*guard.cuts.begin(), *guard.cuts.rbegin()};
       if (!guard.cuts.empty()) open.push_back(std::move(guard));
     }
+    if (std::any_of(open.begin(), open.end(), is_linear)) {
+      std::erase_if(open, [](const Guard& guard) { return !is_linear(guard); });
+    }
     found_ = std::move(open);
+  }
+
+  static bool is_linear(const Guard& guard) {
+    return std::all_of(guard.sum.terms.begin(), guard.sum.terms.end(), [](const Term& term) {
+      return std::all_of(term.factors.begin(), term.factors.end(),
+                         [](const Expr& factor) { return as<Var>(factor) != nullptr; });
+    });
   }
 
   std::unordered_set<const Var*> own_, inner_;

@@ -13,19 +13,20 @@
 // global buffer of one element, its control, which the host body reads: the value is the one that the kernel would have
 // used. If it is the same for all iterations of a Persistent loop, it is stored before the loop.
 // On a target whose cores can synchronize inside a kernel, only two kinds of kernels are split: those with such control
-// flow around a collective, and those that the host body may launch on some of the cores only. There, members of a
-// group that diverge would wait for each other forever; the host body detects them.
-// With a chunk of k iterations the kernels loop over k and one collective serves all of them, on homes with a leading
-// dimension k, of which it moves what the round's iterations wrote. Every core executes the same statements in the same
-// order as before; iterations of a Persistent loop are independent, so a chunk may interleave them. A part saves only
-// what a later part needs and restores only what it needs itself; a buffer lives for one iteration of the loops around
-// its allocation.
+// flow around a collective, unless it depends only on coordinates that are the same for all cores that wait for each
+// other, and those that the host body may launch on some of the cores only. There, members of a group that diverge
+// would wait for each other forever; the host body detects them. With a chunk of k iterations the kernels loop over k
+// and one collective serves all of them, on homes with a leading dimension k, of which it moves what the round's
+// iterations wrote. Every core executes the same statements in the same order as before; iterations of a Persistent
+// loop are independent, so a chunk may interleave them. A part saves only what a later part needs and restores only
+// what it needs itself; a buffer lives for one iteration of the loops around its allocation.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "helve/analysis/core_groups.h"
 #include "helve/analysis/effects.h"
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/visit.h"
@@ -54,8 +55,13 @@ class Splitter {
     find_demands();
   }
 
-  /// May the collectives that a core executes depend on memory or its coordinates?
-  bool has_controls() const { return !parts_.controls.empty(); }
+  /// May cores that wait for each other disagree about the collectives that they execute?
+  bool may_part(const MeshShape& mesh) const {
+    if (parts_.memory_decides) return true;
+    const size_t first = span_of_collectives(kernel_, mesh).axis;
+    return std::any_of(kernel_.vars.begin() + static_cast<std::ptrdiff_t>(first), kernel_.vars.end(),
+                       [&](const VarRef& var) { return parts_.deciding.contains(var.get()); });
+  }
 
   Stmt run() {
     std::vector<Stmt> body = emit(parts_.parts, nullptr, nullptr);
@@ -360,7 +366,7 @@ FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options)
         const Kernel* k = as<Kernel>(s);
         if (!k || !has_collective(k->body)) return s;
         Splitter splitter(*k, written, options);
-        return options.cores_synchronize && !splitter.has_controls() && !apart.contains(k) ? s : splitter.run();
+        return options.cores_synchronize && !splitter.may_part(*f->mesh) && !apart.contains(k) ? s : splitter.run();
       }));
 }
 

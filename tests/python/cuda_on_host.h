@@ -36,11 +36,31 @@ struct Barrier {
   int arrived = 0;
   long generation = 0;
 };
+/// An mbarrier in shared memory: bytes that are expected less those that have arrived, how many threads arrive in a
+/// phase and how many are missing in this one, and the phases that have ended.
+struct Mbarrier {
+  int32_t bytes;
+  uint8_t count, missing;
+  uint16_t ended;
+  void settle();
+  void arrive();
+};
+static_assert(sizeof(Mbarrier) == 8);
+/// A copy that an mbarrier waits for.
+struct Awaited {
+  unsigned char* to;
+  const void* from;
+  size_t bytes, read;
+  Mbarrier* barrier;
+};
+
 /// Blocks of a cluster, or of a cooperative launch, run by turns; the memory of one stands in helve_shared while it
 /// runs.
 struct Block {
-  Barrier whole, warps[32];
+  Barrier whole, warps[32], named[16];
   uint64_t slots[1024];
+  std::vector<Awaited> awaited;  // copies of TMA that have not arrived
+  std::vector<std::pair<const void*, const void*>> rings;  // their mbarriers
   std::vector<unsigned char> memory;
 };
 /// A copy that a thread has begun.
@@ -93,7 +113,6 @@ struct Copies {
 };
 struct Fiber {
   Copies copies, loads, stores;  // its own, and those of TMA
-  std::vector<void*> barriers;   // of the loads, with the prelude
   ucontext_t context;
   std::unique_ptr<char[]> stack;
   bool done = false;
@@ -113,6 +132,38 @@ static Block& block() { return *blocks[place]; }
 static Fiber& fiber() { return fibers[place * block_threads + running]; }
 static void (*entry)(void*);
 static void* entry_argument;
+
+inline void Mbarrier::settle() {
+  if (missing || bytes) return;
+  missing = count;
+  ++ended;
+  ++changes;
+}
+inline void Mbarrier::arrive() {
+  if (missing == 0) fault = Unfinished;  // more threads arrive than the phase has
+  else --missing;
+  ++changes;
+  settle();
+}
+/// Has the phase of this parity ended? If not, and only bytes are missing, they arrive now, as late as they may.
+static bool has_ended(Mbarrier& barrier, unsigned parity) {
+  if ((barrier.ended & 1u) != parity) return true;
+  std::vector<Awaited>& all = block().awaited;
+  if (barrier.missing == 0) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].barrier != &barrier) continue;
+      const Awaited copy = all[i];
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i--));
+      std::memset(copy.to, 0, copy.bytes);
+      if (copy.read) std::memcpy(copy.to, copy.from, copy.read);
+      barrier.bytes -= static_cast<int32_t>(copy.bytes);
+    }
+    barrier.settle();
+    if ((barrier.ended & 1u) != parity) return true;
+  }
+  swapcontext(&fiber().context, &scheduler);
+  return false;
+}
 
 static void trampoline() {
   entry(entry_argument);
@@ -146,21 +197,39 @@ static void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t
 static void commit_copies() { fiber().copies.commit(); }
 static void wait_for_copies(size_t pending) { fiber().copies.wait(pending); }
 
+static bool draw() {
+  static uint32_t turn = 1;
+  turn = turn * 1664525u + 1013904223u;
+  return turn >> 31;
+}
+/// A copy of TMA that an mbarrier counts: about every other one arrives at once, the rest as late as it may.
+static void begin_awaited(const std::vector<Copy>& copies, Mbarrier* barrier) {
+  if (draw()) {
+    for (const Copy& copy : copies) {
+      copy.run();
+      barrier->bytes -= static_cast<int32_t>(copy.bytes);
+    }
+    return barrier->settle();
+  }
+  for (const Copy& copy : copies) block().awaited.push_back({copy.to, copy.from, copy.bytes, copy.read, barrier});
+}
+
 /// About every other TMA copy is done at once, the rest as late as allowed: the high bits of a
 /// linear congruence say which, so that no program meets one kind of its copies always early.
 static void begin_tma(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
-  static uint32_t turn = 1;
-  turn = turn * 1664525u + 1013904223u;
   if (running != 0) fault = Misaligned;
-  if (turn >> 31) {
+  if (draw()) {
     for (const Copy& copy : copies) copy.run();
   } else {
     begun.insert(begun.end(), copies.begin(), copies.end());
   }
 }
-static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
+static void require_bulk(const void* to, const void* from, size_t bytes) {
   const uintptr_t places = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
   if (places % 16 != 0 || bytes % 16 != 0) fault = Misaligned;
+}
+static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
+  require_bulk(to, from, bytes);
   begin_tma(begun, {{static_cast<unsigned char*>(to), from, bytes, bytes}});
 }
 
@@ -204,6 +273,9 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
   for (place = 0; place < together; ++place) {
     block().whole = {};
     for (Barrier& each : block().warps) each = {};
+    for (Barrier& each : block().named) each = {};
+    block().awaited.clear();
+    block().rings.clear();
     block().memory.assign(sizeof(helve_shared), 0xa5);
     for (running = 0; running < threads; ++running) {
       Fiber& f = fiber();
@@ -211,7 +283,6 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
       f.copies.clear();
       f.loads.clear();
       f.stores.clear();
-      f.barriers.clear();
       f.products.clear();
       f.committed = 0;
       f.fenced = false;
@@ -239,6 +310,9 @@ static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
         if (helve_shared[i] != 0xa5) fault = Redzone;
       }
     }
+    for (unsigned b = 0; all && b < together; ++b) {
+      if (!blocks[b]->awaited.empty()) fault = Unfinished;
+    }
     if (all) return true;
     if (changes == before) return false;
   }
@@ -262,7 +336,7 @@ static int launch(void (*kernel)(P...), const long long* args, unsigned count, u
   together = at_once;
   while (blocks.size() < together) blocks.push_back(std::make_unique<Block>());
   while (fibers.size() < size_t{threads} * together) {
-    fibers.push_back({{}, {}, {}, {}, {}, std::make_unique<char[]>(kStack), false});
+    fibers.push_back({{}, {}, {}, {}, std::make_unique<char[]>(kStack), false});
   }
   auto body = [&] { kernel(argument<P>(args[I])...); };
   entry = call<decltype(body)>;
@@ -312,6 +386,7 @@ static unsigned encode(long double x, Format f) {
 
 }  // namespace host
 
+static void __syncwarp() { host::wait(host::block().warps[host::running / 32], 32); }
 static void __syncthreads() { host::wait(host::block().whole, static_cast<int>(host::block_threads)); }
 static void helve_cluster_sync() { host::wait(host::cluster, static_cast<int>(host::block_threads * host::together)); }
 template <class T>
@@ -398,6 +473,7 @@ static double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 static float __int_as_float(int i) { float r; std::memcpy(&r, &i, 4); return r; }
 static double __longlong_as_double(long long i) { double r; std::memcpy(&r, &i, 8); return r; }
 
+static long long __double_as_longlong(double x) { long long r; std::memcpy(&r, &x, 8); return r; }
 static unsigned __float_as_uint(float x) { unsigned r; std::memcpy(&r, &x, 4); return r; }
 static int __float_as_int(float x) { int r; std::memcpy(&r, &x, 4); return r; }
 static float __uint_as_float(unsigned i) { float r; std::memcpy(&r, &i, 4); return r; }
@@ -609,34 +685,22 @@ PTX_PRODUCT(bf16, kBrain)
 static void ptx_cp_async_commit_group() { host::commit_copies(); }
 static void ptx_cp_async_wait_group(int n) { host::wait_for_copies(n); }
 
-/// A barrier of one thread and of bytes: who is missing in this phase, and the phases that have ended.
-struct Phases {
-  int32_t bytes;
-  uint16_t missing, ended;
-  void settle() {
-    if (missing || bytes) return;
-    missing = 1;
-    ++ended;
-  }
-};
-static Phases* phases_at(unsigned at) { return (Phases*)(helve_shared + at); }
-static void ptx_mbarrier_init_shared_cta_b64(unsigned at) { *phases_at(at) = {0, 1, 0}; }
+static host::Mbarrier* mbarrier_at(unsigned at) { return (host::Mbarrier*)(helve_shared + at); }
+static void ptx_mbarrier_init_shared_cta_b64(unsigned at, int count = 1) {
+  *mbarrier_at(at) = {0, (uint8_t)count, (uint8_t)count, 0};
+}
+static void ptx_setmaxnreg_inc_sync_aligned_u32(int) {}
+static void ptx_setmaxnreg_dec_sync_aligned_u32(int) {}
+static void ptx_bar_sync(int id, int threads) { host::wait(host::block().named[id], threads); }
 static void ptx_fence_mbarrier_init_release_cluster() {}
 static void ptx_mbarrier_expect_tx_relaxed_cta_shared_cta_b64(unsigned at, unsigned bytes) {
-  phases_at(at)->bytes += (int32_t)bytes;
+  mbarrier_at(at)->bytes += (int32_t)bytes;
 }
-static void ptx_mbarrier_arrive_shared_cta_b64(unsigned at) {
-  if (phases_at(at)->missing-- != 1) host::fault = host::Unfinished;  // the phase before has not ended
-  phases_at(at)->settle();
-}
+static void ptx_mbarrier_arrive_shared_cta_b64(unsigned at) { mbarrier_at(at)->arrive(); }
 static void ptx_cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes(unsigned at, const void* from,
                                                                               unsigned bytes, unsigned barrier) {
-  std::vector<host::Copy>& late = host::fiber().loads.begun;
-  const size_t before = late.size();
-  host::begin_bulk(late, helve_shared + at, from, bytes);
-  if (late.size() > before) return host::fiber().barriers.push_back(phases_at(barrier));
-  phases_at(barrier)->bytes -= (int32_t)bytes;
-  phases_at(barrier)->settle();
+  host::require_bulk(helve_shared + at, from, bytes);
+  host::begin_awaited({{helve_shared + at, from, bytes, bytes}}, mbarrier_at(barrier));
 }
 /// Coordinates come with the last dimension first.
 template <int R>
@@ -647,14 +711,7 @@ static std::vector<host::Copy> box_of(const void* map, const int (&at)[R], unsig
 }
 template <int R>
 static void load_box(unsigned at, const void* map, unsigned barrier, const int (&begin)[R]) {
-  std::vector<host::Copy>& late = host::fiber().loads.begun;
-  const size_t before = late.size();
-  const std::vector<host::Copy> copies = box_of(map, begin, at, true);
-  host::begin_tma(late, copies);
-  std::vector<void*>& barriers = host::fiber().barriers;
-  if (late.size() > before) return void(barriers.insert(barriers.end(), copies.size(), phases_at(barrier)));
-  for (const host::Copy& copy : copies) phases_at(barrier)->bytes -= (int32_t)copy.bytes;
-  phases_at(barrier)->settle();
+  host::begin_awaited(box_of(map, begin, at, true), mbarrier_at(barrier));
 }
 template <int R>
 static void store_box(const void* map, unsigned at, const int (&begin)[R]) {
@@ -673,20 +730,7 @@ static void store_box(const void* map, unsigned at, const int (&begin)[R]) {
   }
 PTX_BOXES(1) PTX_BOXES(2) PTX_BOXES(3) PTX_BOXES(4) PTX_BOXES(5)
 static unsigned ptx_mbarrier_try_wait_parity_shared_cta_b64(unsigned at, unsigned parity) {
-  if ((phases_at(at)->ended & 1) != parity) return 1;
-  std::vector<host::Copy>& late = host::fiber().loads.begun;
-  if (late.empty()) {
-    host::fault = host::Deadlock;
-    return 1;
-  }
-  const host::Copy copy = late.front();
-  Phases* const phases = (Phases*)host::fiber().barriers.front();
-  late.erase(late.begin());
-  host::fiber().barriers.erase(host::fiber().barriers.begin());
-  copy.run();
-  phases->bytes -= (int32_t)copy.bytes;
-  phases->settle();
-  return 0;
+  return host::has_ended(*mbarrier_at(at), parity);
 }
 static void ptx_cp_async_bulk_global_shared_cta_bulk_group(void* to, unsigned at, unsigned bytes) {
   host::begin_bulk(host::fiber().stores.begun, to, helve_shared + at, bytes);
@@ -716,6 +760,49 @@ template <int S> static void helve_wait_bulk(unsigned long long*, unsigned begun
   if (host::running == 0) host::fiber().loads.wait(pending);
   if (begun - ended > pending) ended = begun - pending;
 }
+/// A ring: an mbarrier for the data of each slot, then one for its room.
+static void helve_open_ring(unsigned long long* ring, int slots, int takers) {
+  if (host::running != 0) return;
+  for (int i = 0; i < 2 * slots; ++i) {
+    const uint8_t count = i < slots ? 1 : takers;
+    ((host::Mbarrier*)ring)[i] = {0, count, count, 0};
+  }
+  host::block().rings.push_back({ring, ring + 2 * slots});
+}
+struct helve_place { unsigned at, phase; };
+template <int S> static void host_step(helve_place& place) {
+  place.phase ^= place.at + 1 == S;
+  place.at = (place.at + 1) % S;
+}
+static void host_await(unsigned long long* barrier, unsigned parity) {
+  while (!host::has_ended(*(host::Mbarrier*)barrier, parity)) {
+  }
+}
+template <int S> static void helve_ring_acquire(unsigned long long* ring, const helve_place& place) {
+  host_await(ring + S + place.at, place.phase ^ 1);
+}
+template <int S> static void helve_ring_commit(unsigned long long* ring, helve_place& place) {
+  ((host::Mbarrier*)ring)[place.at].arrive();
+  host_step<S>(place);
+}
+template <int S> static unsigned helve_ring_wait(unsigned long long* ring, helve_place& place, unsigned& open) {
+  const unsigned slot = place.at;
+  host_await(ring + slot, place.phase);
+  host_step<S>(place);
+  ++open;
+  return slot;
+}
+template <int S>
+static void helve_ring_release(unsigned long long* ring, helve_place& freed, unsigned& open, unsigned pending) {
+  __syncwarp();
+  for (; open > pending; --open) {
+    if (host::running % 32 == 0) ((host::Mbarrier*)ring)[S + freed.at].arrive();
+    host_step<S>(freed);
+  }
+}
+template <int ID, int THREADS> static void helve_sync_role() { host::wait(host::block().named[ID], THREADS); }
+template <int N> static void helve_take_registers() {}
+template <int N> static void helve_give_registers() {}
 static void helve_store_bulk(void* to, const void* from, unsigned bytes) {
   host::begin_bulk(host::fiber().stores.begun, to, from, bytes);
 }
@@ -723,11 +810,17 @@ struct alignas(64) helve_tensor_map { unsigned char bytes[128]; };
 static int helve_coordinate(long long i) { return (int)std::clamp(i, -0x80000000ll, 0x7ffffe00ll); }
 template <int R>
 static void helve_load_box(void* to, const helve_tensor_map& map, const int (&at)[R], unsigned bytes,
-                           unsigned long long*) {
+                           unsigned long long* barrier) {
   const std::vector<host::Copy> copies = host::copies_of_box(&map, at, R, static_cast<unsigned char*>(to), true);
   size_t all = 0;
   for (const host::Copy& copy : copies) all += copy.bytes;
   if (all != bytes) host::fault = host::Unfinished;
+  for (const auto& [begin, end] : host::block().rings) {
+    if (barrier < begin || barrier >= end) continue;
+    host::Mbarrier* const counts = (host::Mbarrier*)barrier;
+    counts->bytes += (int32_t)bytes;
+    return host::begin_awaited(copies, counts);
+  }
   host::begin_tma(host::fiber().loads.begun, copies);
 }
 template <int R>

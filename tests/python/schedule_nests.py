@@ -149,6 +149,13 @@ def enclosing(s, place):
     return [each for each in places(s) if each.text.startswith("for ") and str(place.path).startswith(f"{each.path}.")]
 
 
+def bind(s, rng, one, loops):
+    """Gives a loop executors, cores sometimes others as well."""
+    to = rng.choice(["block", "block", "thread", "core"])
+    also = rng.sample(loops, min(len(loops), rng.choice([0, 1, 2]))) if to == "core" else []
+    return s.bind(one, to=to, also=[each for each in also if each != one])
+
+
 def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
@@ -178,12 +185,13 @@ def some_step(s, rng):
         lambda: s.parallel(one),
         lambda: s.serial(one),
         lambda: s.vectorize(one),
-        lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"])),
+        lambda: s.tensorize(one, rng.choice(["copy", "fill", "gemm", "reduce_sum", "reduce_max"]),
+                            rng.choice(["cut", "whole"])),
         lambda: s.lift(allocation, one),
         lambda: s.sink(allocation, one),
         lambda: s.rfactor(one, rng.choice([None, None, two]), rng.choice(["local", "shared", "fragment", "global"])),
         lambda: s.rfactor(inner, rng.choice([None, one]), rng.choice(["local", "shared", "fragment", "global"])),
-        lambda: s.bind(one, to=rng.choice(["block", "block", "thread", "core"])),
+        lambda: bind(s, rng, one, loops),
         lambda: s.threads(rng.choice(all_places), rng.choice([32, 64, 96, 33])),
         lambda: s.compute_at(rng.choice([one, inner, rng.choice(all_places)]), next_one),
         lambda: s.compute_at(one, rng.choice(loops)),

@@ -30,8 +30,8 @@ def expected(x, w):
     return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * w
 
 
-def chunked(turns, run, chunks, kept):
-    program = helve_norms.rms_norm(32 * turns * run * chunks, "float32")
+def chunked(turns, run, chunks, kept, tail=0):
+    program = helve_norms.rms_norm(32 * turns * run * chunks - tail, "float32")
     return lambda check: helve_norms.chunked_rows(program, 32, turns, run, chunks, kept, check)
 
 
@@ -44,6 +44,11 @@ def in_turn(columns, blocks, stages):
     return lambda check: helve_norms.rows_in_turn(program, 32, blocks, stages, check)
 
 
+def in_clusters(columns, clusters, cores, stages, held="W"):
+    program = helve_norms.rms_norm(columns, "float32")
+    return lambda check: helve_norms.shared_rows(program, columns, 32, clusters, cores, stages, held, "j", check)
+
+
 FORMS = {
     "whole of 2": whole(2),
     "whole of 7": whole(7),
@@ -52,8 +57,12 @@ FORMS = {
     "chunks, some kept": chunked(2, 2, 3, 1),
     "chunks, all kept": chunked(2, 1, 2, 2),
     "chunks, none kept": chunked(2, 2, 2, 0),
+    "chunks, none kept, a smaller last one": chunked(2, 2, 2, 0, tail=51),
     "rows in turn": in_turn(64, 2, 3),
     "rows in turn, unaligned": in_turn(7, 3, 2),
+    "clusters": in_clusters(64, 2, 4, 3),
+    "clusters, weights read again": in_clusters(12, 3, 3, 2, held=""),
+    "clusters, a smaller last slice": in_clusters(7, 2, 2, 2),
 }
 
 
@@ -100,9 +109,23 @@ def test_rows_in_turn_are_copied_ahead():
     assert text.count("helve_copy_bulk(X_shared") == 2 and "X_shared + (ioo + 2) % 3 * 4096" in text
 
 
+def test_cores_of_a_cluster_exchange_sums_while_rows_arrive():
+    s = helve_norms.shared(65536, "bfloat16", cluster=2, clusters=66, threads=1024, stages=3)
+    assert 'T.comm.all_reduce(total_shared, total_cores, axis="y")' in s.script()
+    text = source(s)
+    assert text.count("helve_copy_bulk(X_shared") == 2 and text.count("helve_push(slots_y") == 1
+    assert text.count("__global__") == 1 and "X_shared + (ioo + 2) % 3 * 32768" in text
+
+
+@pytest.mark.parametrize("form", ["whole", "clusters"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_layer_norm(dtype):
-    s = helve_norms.whole_rows(helve_norms.layer_norm(96, dtype), 32, "XWB", "jh", check=True)
+def test_layer_norm(dtype, form):
+    program = helve_norms.layer_norm(96, dtype)
+    if form == "whole":
+        s = helve_norms.whole_rows(program, 32, "XWB", "jh", check=True)
+    else:
+        s = helve_norms.shared_rows(program, 96, 32, 2, 3, 2, "WB", "jh", check=True)
+        assert s.script().count("T.comm.all_reduce") == 2
     x, w, b, y = arguments = helve.testing.make_arguments(s)
     helve.compile(s)(*arguments)
     deviation = x.astype("float64") - x.astype("float64").mean(axis=1, keepdims=True)

@@ -4,6 +4,7 @@ Shapes are compared with Python's arithmetic on the same sizes.
 """
 
 import inspect
+import pickle
 import sys
 import types
 
@@ -47,6 +48,37 @@ def three(LOW: T.Tensor((M,), "int32"), A: T.Tensor((M, N), "float32"), s: T.flo
             C[b, j] = A[b, j] * s + B[b, j]
     with T.Kernel(N) as b:
         HIGH[b] = 0.5
+
+
+@T.prim_func
+def declared(A: T.Tensor((M, 4), "float32"), S: T.Tensor((M,), "float32", out=True),
+             B: T.Tensor((M, 4), "float32", out=True)):
+    with T.Kernel(M) as b:
+        S[b] = A[b, 0]
+        for j in T.Parallel(4):
+            B[b, j] = A[b, j] + A[b, j]
+
+
+def test_outputs_that_the_function_declares():
+    a = np.arange(8, dtype="float32").reshape(2, 4)
+    text = declared.script().replace('S: T.Tensor((M,), "float32")', 'S: T.Tensor((M,), "float32", out=True)')
+    again = pickle.loads(pickle.dumps(declared))
+    for function in (declared, again, helve.Schedule(declared), helve.Schedule(declared).function):
+        kernel = helve.compile(function)
+        s, b = kernel(a)
+        assert np.array_equal(s, a[:, 0]) and np.array_equal(b, a + a)
+        s, b = pickle.loads(pickle.dumps(kernel))(a)
+        assert np.array_equal(s, a[:, 0]) and np.array_equal(b, a + a)
+    s, b = helve.jit(declared)(a)
+    assert np.array_equal(s, a[:, 0]) and np.array_equal(b, a + a)
+    assert (declared.outputs, again.outputs, helve.parse(text).outputs) == (("S", "B"), ("S", "B"), ("S",))
+
+
+def test_outputs_of_a_call_come_before_those_that_are_declared():
+    a = np.arange(8, dtype="float32").reshape(2, 4)
+    s, b = np.zeros(2, "float32"), np.zeros_like(a)
+    assert np.array_equal(helve.compile(declared, out="B")(a, s), a + a) and np.array_equal(s, a[:, 0])
+    assert helve.compile(declared, out=())(a, s, b) is None and np.array_equal(b, a + a)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -244,3 +244,115 @@ def test_operands_that_may_share_memory_are_refused():
         "    with T.Kernel(1) as b:\n        for i in T.serial(10):\n            for j in T.serial(7):\n"
         "                A[i, j] = B[i, j]\n"))
     refused("HV1008", lambda: s.tensorize("i", "copy"))
+
+
+CLEARED = PRODUCT.replace("        for k", "        C[i, j] = 0\n        for k")
+
+
+def block_of_a_product(s):
+    """Tiles of 8 x 16, of which 20 x 26 are no multiple, in registers: (initial values, terms, what copies back)."""
+    io, ii = s.split("i", 8)
+    jo, ji = s.split("j", 16)
+    s.reorder(io, jo, ii, ji)
+    _, block = s.split(jo, 1)
+    terms = s.loop("k")
+    for _ in range(4):
+        initial, terms = s.fission(terms)
+    s.reorder("k", terms, "ji_1")
+    *_, back = s.cache_write(block, "C", "fragment")
+    return initial, s.loop("k"), back
+
+
+def test_tiles_of_the_end_are_tiles_like_others():
+    s = schedule(CLEARED, MATRICES)
+    initial, terms, back = block_of_a_product(s)
+    s.tensorize(initial, "fill", tail="whole")
+    for name in "AB":
+        s.tensorize(s.cache_read(terms, name, "shared")[0], "copy", tail="whole")
+    s.tensorize(terms, "gemm", tail="whole")
+    s.tensorize(back, "copy", tail="whole")
+    s.unroll("joi")
+    assert body_of(s) == """\
+for io in T.serial(3):
+    for joo in T.serial(2):
+        C_fragment = T.alloc_fragment((8, 16), "int32")
+        T.fill(C_fragment[:, T.index(0) * 16:T.index(0) * 16 + 16], 0)
+        A_shared = T.alloc_shared((8, 30), "int32")
+        T.copy(A[io * 8:io * 8 + 8, :], A_shared)
+        B_shared = T.alloc_shared((30, 16), "int32")
+        T.copy(B[:, joo * 16:joo * 16 + 16], B_shared)
+        T.gemm(A_shared, B_shared[:, T.index(0) * 16:T.index(0) * 16 + 16], \
+C_fragment[:, T.index(0) * 16:T.index(0) * 16 + 16])
+        T.copy(C_fragment, C[io * 8:io * 8 + 8, joo * 16:joo * 16 + 16])"""
+    assert {step.effect for step in s.report()} == {"equal"}
+    again = s.version(0)
+    again.replay(helve.Trace.from_json(s.trace().json()))
+    assert again.script() == s.script()
+
+
+def test_a_whole_tile_reads_only_what_was_written():
+    s = schedule(CLEARED, MATRICES, check=False)
+    initial, terms, _ = block_of_a_product(s)
+    copies = [s.cache_read(terms, name, "shared")[0] for name in "AB"]
+    error = refused("HV1008", lambda: s.tensorize(terms, "gemm", tail="whole"))
+    assert "may hold nothing" in error.message
+    for copy in copies:
+        s.tensorize(copy, "copy", tail="cut")  # the rows past the end stay unwritten
+    refused("HV1008", lambda: s.tensorize(terms, "gemm", tail="whole"))
+    s.tensorize(terms, "gemm", tail="cut")
+    assert "T.gemm(A_shared[0:T.min(20 - io * 8, 8), :]" in s.script()
+
+
+def test_what_a_whole_tile_computes_is_read_by_nobody():
+    s = schedule(CLEARED, MATRICES, check=False)
+    initial, terms, back = block_of_a_product(s)
+    s.tensorize(initial, "fill", tail="whole")
+    for name in "AB":
+        s.tensorize(s.cache_read(terms, name, "shared")[0], "copy", tail="whole")
+    s.tensorize(back, "copy", tail="whole")  # of the region that the copy names, elements past the end are read too
+    error = refused("HV1007", lambda: s.tensorize(terms, "gemm", tail="whole"))
+    assert "reads what" in error.message and "would write, and does not now" in error.message
+
+
+def test_the_terms_of_a_whole_tile_end_with_the_nest():
+    s = schedule(CLEARED, MATRICES)
+    initial, terms, _ = block_of_a_product(s)
+    ko, ki = s.split("k", 16)
+    s.tensorize(initial, "fill", tail="whole")
+    for name in "AB":
+        s.tensorize(s.cache_read(ki, name, "shared")[0], "copy", tail="whole")
+    s.tensorize(ki, "gemm", tail="whole")
+    assert "T.gemm(A_shared[:, 0:T.min(30 - ko * 16, 16)], B_shared[0:T.min(30 - ko * 16, 16), " in s.script()
+
+
+@pytest.mark.parametrize("m, n, k", [(0, 5, 3), (1, 1, 1), (13, 9, 0), (17, 33, 21)])
+def test_whole_tiles_of_any_extents(m, n, k):
+    s = schedule(CLEARED.replace("20", "m").replace("26", "n").replace("30", "l"),
+                 "A: T.Tensor((m, l), 'int32'), B: T.Tensor((l, n), 'int32'), C: T.Tensor((m, n), 'int32')",
+                 before="m = T.dyn('m')\nn = T.dyn('n')\nl = T.dyn('l')\n", check=False)
+    initial, terms, back = block_of_a_product(s)
+    _, *parts = s.split("k", 8, tail="cut")
+    s.tensorize(initial, "fill", tail="whole")
+    for part in parts:
+        for name in "AB":
+            s.tensorize(s.cache_read(part, name, "shared")[0], "copy", tail="whole")
+        s.tensorize(part, "gemm", tail="whole")
+    s.tensorize(back, "copy", tail="whole")
+    assert not s.proofs()
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-9, 9, (m, k)).astype("int32"), rng.integers(-9, 9, (k, n)).astype("int32")
+    for target in ("llvm", "interp"):
+        c = np.ones((m, n), "int32")
+        helve.compile(s, target)(a, b, c)
+        np.testing.assert_array_equal(c, a @ b)
+
+
+def test_loops_of_one_iteration_are_copied_too():
+    body = "for i in T.serial(10):\n    for j in T.serial(1):\n        A[i, j] = B[i, j]"
+    signature = "A: T.Tensor((10, 1), 'int32'), B: T.Tensor((10, 1), 'int32')"
+    s = schedule(body, signature)
+    s.tensorize("i", "copy")
+    assert body_of(s) == "T.copy(B, A)"
+    s = schedule(body, signature)
+    s.tensorize("j", "copy")
+    assert body_of(s) == "for i in T.serial(10):\n    T.copy(B[i, :], A[i, :])"

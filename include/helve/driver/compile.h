@@ -35,6 +35,7 @@ struct CompileOptions {
   interp::Checks check;            ///< the checks of each call; Target::Interp only
   int64_t steps = 0;               ///< Target::Interp: maximum of steps of a call (interp::Options); 0: any number
   int64_t placement = 0;           ///< Target::Interp: where tensors begin (interp::Options)
+  int64_t roles = 0;               ///< Target::Interp: the order of a block's roles (interp::Options)
   std::string arch;                ///< Target::Cuda: the architecture, "sm_90a"; empty: the first device's
   int64_t kept_shared_bytes = 0;   ///< Target::Cuda: of a block, left by pipelined loops to later passes
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders that may contain pip's NVRTC
@@ -125,7 +126,7 @@ std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const Compil
 /// A function at any stage under the interpreter, without checks before its calls: the proofs of the original
 /// function hold for all its stages.
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps = 0,
-                                                  int64_t placement = 0);
+                                                  int64_t placement = 0, int64_t roles = 0);
 
 /// The function after each pass of the target's pipeline (the CPU's for Target::Interp), preceded by the function
 /// itself: each of them can be interpreted.

@@ -65,6 +65,9 @@ struct Options {
   int64_t steps = 0;
   /// Chooses where tensors begin (T.misalignment): each number puts them elsewhere, 0 at the most even addresses.
   int64_t placement = 0;
+  /// In which order the roles of a block run, each until it waits for a ring: 0: the first that can; 1: the last; other
+  /// numbers: one that is drawn at each event of a ring.
+  int64_t roles = 0;
   /// Called now and then while the function runs; what it throws ends the run.
   std::function<void()> interrupt = {};
 };

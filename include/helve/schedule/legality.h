@@ -50,6 +50,7 @@ enum class RewriteFault {
   Filled,  ///< `first` adds to a partial result that is not the identity before its first update
   Merged,  ///< what `first` adds to is not merged next, once and into the element that it updates now
   Outside,  ///< `element` would be updated where it may be nobody's, or another iteration's
+  Seen,  ///< `first` reads an element that `second`, which does not run now, would write
   Memory  ///< the two touch one element, but would do so in two different executions of its allocation
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "helve/schedule/edit.h"
+#include "helve/schedule/legality.h"
 
 namespace helve {
 
@@ -21,11 +22,18 @@ struct Piece {
   LoopValues values;
 };
 
-/// A new function with an operation that stands for loops, written with the loops that it means
-/// (analysis/operation_loops.h).
+/// A new function with what stands for loops, written with the loops that it means: one tile operation
+/// (analysis/operation_loops.h), or a program of cores (analysis/core_phases.h).
 struct Meaning {
   FunctionRef function;
   Block place;  ///< of the loops
+  RegionForm form = RegionForm::Operation;
+};
+
+/// Stores of single elements that the new program runs besides those of the old one, written into it.
+struct Unseen {
+  FunctionRef function;
+  std::vector<Cursor> stores;
 };
 
 /// The value of a store stands in the place of a load. The load and the store are in the old function, or, in a rewrite
@@ -49,8 +57,10 @@ struct Rewrite {
   /// Judged as the rewrite of the new function to the old one: stores that are new give values that stood in the place
   /// of loads. Without pieces; `by_value` and `inlined` are of that rewrite.
   bool backwards = false;
-  /// Judged in the place of the new function, whose change is one operation; pieces are of statements here.
+  /// Judged in the place of the new function; pieces are of statements here.
   std::optional<Meaning> meaning = {};
+  /// What the meaning leaves out, for nobody sees it (unseen.h).
+  std::optional<Unseen> unseen = {};
 };
 
 }  // namespace helve

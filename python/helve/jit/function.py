@@ -32,11 +32,12 @@ class JitFunction(PrimFunc):
     """
 
     def __init__(self, func: PrimFunc, options: JitOptions):
-        super().__init__(func.function, func.__doc__)
+        super().__init__(func.function, func.__doc__, func.outputs)
         self._func = func
         self.options = options
         self._store = KernelStore()
-        outputs = outputs_of(func.function, options.out, options.target)
+        named = func.outputs or None if options.out is None else options.out
+        outputs = outputs_of(func.function, named, options.target)
         names = outputs.names if outputs is not None else ()
         self.__signature__ = signature(func.function, names)
         self._text = call_text(func.function, names)

@@ -7,18 +7,24 @@ here.
 
 from __future__ import annotations
 
+import builtins as _builtins
 import keyword as _keyword
 import math as _math
+import sys as _sys
 
 from helve import _core
+from helve.language import library as _library
 from helve.language.constructs import (
     Construct,
     DType,
     FrontEnd,
     HostConstruct,
+    LibraryFunction,
+    MacroMaker,
     Namespace,
     Operator,
     Parameter,
+    TensorConstruct,
     TensorType,
     TileOperation,
 )
@@ -34,9 +40,14 @@ def _o(name: str, default) -> Parameter:
     return Parameter(name, required=False, default=default)
 
 
-def _tensor(shape, dtype="float32", strides=None) -> TensorType:
-    """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in elements."""
-    return TensorType(shape, dtype, strides)
+def _tensor(shape, dtype="float32", strides=None, out=False) -> TensorType:
+    """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in elements.
+
+    A parameter with out=True is made and returned by calls, as if `out=` of helve.compile named it.
+    """
+    if not isinstance(out, _builtins.bool):
+        raise TypeError(f"out is True or False; given {_shown(out)}")
+    return TensorType(shape, dtype, strides, out)
 
 
 def _dyn(name: str) -> _core.Var:
@@ -46,12 +57,23 @@ def _dyn(name: str) -> _core.Var:
     return _core.make_var(name, "index")
 
 
+# The names below T that make a dynamic extent.
+EXTENT_NAMES = ("dyn", "dynamic", "symbolic")
+
+
+def _dynamic(name: str, dtype: str = "index") -> _core.Var:
+    """The same as T.dyn. An extent is an index, whatever integer type is named."""
+    if str(dtype) not in ("index", "int", "int32", "int64"):
+        raise TypeError(f"an extent is an integer; given {_shown(dtype)}")
+    return _dyn(name)
+
+
 def _ceildiv(a, b):
     """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
-    if isinstance(a, int) and isinstance(b, int):
+    if isinstance(a, _builtins.int) and isinstance(b, _builtins.int):
         return -(-a // b)
     for x in (a, b):
-        if not isinstance(x, (int, _core.Expr)):
+        if not isinstance(x, (_builtins.int, _core.Expr)):
             raise TypeError(f"the operands are extents; given {_shown(x)}")
     as_expr = [x if isinstance(x, _core.Expr) else _core.constant_of(x, "index") for x in (a, b)]
     return _core.ceil_div(*as_expr)
@@ -85,6 +107,7 @@ _BOUNDS = (_p("start"), _o("stop", None), _o("step", 1), _SCHEDULED)
 _ALLOC = (_p("shape"), _p("dtype"))
 _LAYOUT = _o("layout", None)
 _OFFSET = _o("offset", None)
+_SLOTS = _o("slots", None)
 _TILED = (*_ALLOC, _o("tile_size", None))
 _TILES = (_p("buffer"), _o("parallel", False))
 
@@ -94,11 +117,19 @@ _CONSTRUCTS = [
         "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh.",
         "grid",
     ),
+    Construct(
+        "role", (_p("first"), _p("threads"), _o("registers", 0), _o("elect", False)),
+        "What a part of the threads that are launched executes, in a lowered program: `with T.role(first, threads)`, "
+        "from `first` on. Roles stand side by side and run at the same time; rings alone order one with another. The "
+        "first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has "
+        "the first thread execute the body alone.",
+    ),
     Construct("alloc_global", _TILED, "A buffer in global memory; in a mesh function one instance per core."),
     Construct(
-        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET),
+        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET, _SLOTS),
         "A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element. "
-        "`offset` is its first byte, in a lowered program.",
+        "`offset` is its first byte, in a lowered program. With `slots` there are so many instances of it, which a "
+        "ring hands over.",
     ),
     Construct(
         "alloc_shared_tiles", (*_TILED, _SCOPE, _LAYOUT),
@@ -111,6 +142,11 @@ _CONSTRUCTS = [
     Construct(
         "alloc_local", (*_TILED, _LAYOUT),
         "A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none.",
+    ),
+    Construct(
+        "alloc_var", (_p("dtype"), _o("init", None)),
+        "A variable, private to a thread: its name is its value, and assigning to the name stores. `init` is stored "
+        "first.",
     ),
     Construct(
         "serial", _BOUNDS,
@@ -142,6 +178,15 @@ _CONSTRUCTS = [
     Construct(
         "annotate_layout", (_p("layouts"),),
         "Gives layouts to buffers of the block: {buffer: layout}, like the argument `layout` of their allocations.",
+    ),
+    Construct(
+        "use_swizzle", (_o("panel_size", 10), _o("order", "row"), _o("enable", True)),
+        "A hint that other libraries take: accepted, with a warning. helve's order of blocks is unspecified.",
+    ),
+    Construct(
+        "make_swizzled_layout", (_p("buffer"),),
+        "In T.annotate_layout, the hint of other libraries that a buffer be swizzled: accepted, with a warning. helve "
+        "chooses swizzles.",
     ),
     Construct(
         "may_alias", (),
@@ -177,9 +222,25 @@ _CONSTRUCTS = [
         "for reading, and for T.st_async.",
     ),
     Construct("cast", (_p("x"), _p("dtype")), "x converted to dtype."),
+    Construct(
+        "reinterpret", (_p("x"), _p("dtype")),
+        "The bits of x as dtype, of the same width; x and dtype may be exchanged. Which bits a NaN has is unspecified.",
+    ),
+    Construct(
+        "reshape", (_p("x"), _p("shape")),
+        "The buffer x seen in another shape with as many elements, in row-major order; nothing is copied for accesses "
+        "of its elements.",
+    ),
+    Construct(
+        "view", (_p("x"), _o("shape", None), _o("dtype", None)), "As T.reshape; also as a type of the same width."
+    ),
+    Construct("bitcast", (_p("x"), _p("dtype")), "The same as T.reinterpret."),
+    Construct("Cast", (_p("dtype"), _p("x")), "The same as T.cast, with the type first."),
     Construct("clamp", (_p("x"), _p("lo"), _p("hi")), "min(max(x, lo), hi)."),
-    HostConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None)), _tensor),
+    TensorConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None), _o("out", False)), _tensor),
     HostConstruct("dyn", (_p("name"),), _dyn),
+    HostConstruct("dynamic", (_p("name"), _o("dtype", "index")), _dynamic),
+    HostConstruct("symbolic", (_p("name"), _o("dtype", "index")), _dynamic),
     HostConstruct("Mesh", (_p("shape"), _o("names", ("x", "y")), _o("device", "host")), _mesh),
     HostConstruct("ceildiv", (_p("a"), _p("b")), _ceildiv),
     HostConstruct("infinity", (_o("dtype", None),), _infinity),
@@ -198,21 +259,32 @@ _COMM = [
 ]
 
 
+# What C, PyTorch and others call the element types.
+DTYPE_ALIASES = dict(_core.dtype_aliases())
+
+
 def _names() -> dict[str, object]:
     operations = [TileOperation(row) for row in _core.tile_op_rows()]
     names: dict[str, object] = {c.name: c for c in _CONSTRUCTS}
     names.update({o.name: o for o in map(Operator, (row for row in _core.operator_rows() if row[3] == "Call"))})
+    names.update({f.__name__: LibraryFunction(f, check) for f, check in _library.FUNCTIONS})
     names.update({o.name: o for o in operations if "." not in o.name})
     names.update({name: DType(name) for name in _core.dtype_names()})
+    names.update({name: DType(dtype) for name, dtype in DTYPE_ALIASES.items()})
     comm = {o.__name__: o for o in [*operations, *_COMM] if o.name.startswith("comm.")}
     names["comm"] = Namespace("comm", comm)
     return names
 
 
 NAMES = _names()
+_library.T = _sys.modules[__name__]
 globals().update(NAMES)
 
 NAMES["prim_func"] = prim_func = FrontEnd()
+NAMES["macro"] = macro = MacroMaker()
+
+# x.astype(dtype), a method of values.
+ASTYPE = Construct("astype", (_p("dtype"),), "x converted to dtype.")
 
 __all__ = list(NAMES)
 

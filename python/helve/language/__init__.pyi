@@ -8,6 +8,7 @@ from typing import Any as _Any
 from helve._core import Expr as _Expr
 from helve._core import Var as _Var
 from helve.language.constructs import DType as _DType
+from helve.language.constructs import Macro as _Macro
 from helve.language.constructs import TensorType as _TensorType
 from helve.mesh import Mesh as _Mesh
 from helve.script.prim_func import PrimFunc as _PrimFunc
@@ -18,6 +19,9 @@ _Shape = _Sequence[_Extent]
 _Region = _Any
 
 NAMES: dict[str, _Any]
+
+def Cast(dtype: _b.str, x: _Scalar) -> _Expr:
+    """The same as T.cast, with the type first."""
 
 def Kernel(*grid: _Any, threads: _b.int = 128) -> _Any:
     """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh."""
@@ -34,7 +38,7 @@ def Persistent(domain: _Sequence[_Any] | _Extent, scheduled: _b.bool = False) ->
 def Pipelined(start: _Extent, stop: _Extent | None = None, num_stages: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A serial loop whose iterations may overlap over num_stages stages."""
 
-def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = None) -> _TensorType:
+def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = None, out: _Any = False) -> _TensorType:
     """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in
     elements."""
 
@@ -57,11 +61,23 @@ def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', lay
 def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
     """A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension."""
 
+def alloc_var(dtype: _b.str, init: _Any | None = None) -> _Any:
+    """A variable, private to a thread: its name is its value, and assigning to the name stores. `init` is stored
+    first."""
+
 def annotate_layout(layouts: _Any) -> _Any:
     """Gives layouts to buffers of the block: {buffer: layout}, like the argument `layout` of their allocations."""
 
 def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
+
+def argmax(src: _Any, dst: _Any, dim: _Any = -1) -> None:
+    """The index of the greatest element of src along dimension dim into dst; of several the first. NaN is the
+    greatest. src is a buffer of the block, dst one of integers with the shape of a reduction."""
+
+def argmin(src: _Any, dst: _Any, dim: _Any = -1) -> None:
+    """The index of the least element of src along dimension dim into dst; of several the first. NaN is the least.
+    src is a buffer of the block, dst one of integers with the shape of a reduction."""
 
 def assume(condition: _Any) -> _Any:
     """States a condition on extents and integer parameters, at the head of a function: each call is checked."""
@@ -79,6 +95,9 @@ def atomic_min(dst: _Region, value: _Region | _Scalar) -> None:
     """As T.atomic_add; dst becomes the minimum of itself and value, NaN if one of them is."""
 
 bfloat16: _DType
+
+def bitcast(x: _Scalar, dtype: _b.str) -> _Expr:
+    """The same as T.reinterpret."""
 
 bool: _DType
 
@@ -191,8 +210,13 @@ def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = Fals
     Floats may be re-associated; types below 32 bits accumulate in float32 and round each element once; integers
     wrap."""
 
+double: _DType
+
 def dyn(name: _b.str) -> _Var:
     """A dynamic extent, bound by the shapes of the arguments of a call."""
+
+def dynamic(name: _b.str, dtype: _b.str = 'index') -> _Var:
+    """The same as T.dyn. An extent is an index, whatever integer type is named."""
 
 def erf(x: _Scalar) -> _Expr:
     """The scalar operator Erf."""
@@ -203,6 +227,9 @@ def exp(x: _Scalar) -> _Expr:
 def exp2(x: _Scalar) -> _Expr:
     """The scalar operator Exp2."""
 
+def expm1(x: _Any) -> _Any:
+    """exp(x) - 1, accurate near 0 too (Kahan)."""
+
 def fence_async() -> None:
     """Each thread of the block executes a proxy fence: `fence.proxy.async`. After the next T.sync_threads,
     T.cp_async_bulk and T.cp_async_bulk_tensor see what the threads wrote to shared or global memory before. The
@@ -211,6 +238,8 @@ def fence_async() -> None:
 def fill(dst: _Region, value: _Scalar) -> None:
     """Stores a scalar to every element of dst."""
 
+float: _DType
+
 float16: _DType
 
 float32: _DType
@@ -218,6 +247,8 @@ float32: _DType
 float64: _DType
 
 float8_e4m3: _DType
+
+float8_e4m3fn: _DType
 
 float8_e5m2: _DType
 
@@ -241,6 +272,8 @@ def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, trans
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""
 
+half: _DType
+
 def if_then_else(condition: _Scalar, a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Select."""
 
@@ -248,6 +281,8 @@ index: _DType
 
 def infinity(dtype: _b.str | None = None) -> _Any:
     """Infinity: a number that takes the type of the other operand, or a constant of `dtype`."""
+
+int: _DType
 
 int16: _DType
 
@@ -258,6 +293,15 @@ int4: _DType
 int64: _DType
 
 int8: _DType
+
+def isfinite(x: _Any) -> _Any:
+    """Whether x is neither infinite nor NaN, with `fast_math` too."""
+
+def isinf(x: _Any) -> _Any:
+    """Whether x is infinity or -infinity, with `fast_math` too."""
+
+def isnan(x: _Any) -> _Any:
+    """Whether x is NaN, with `fast_math` too."""
 
 def ldmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     """Copies the elements of src, 16 bits each, to the registers of a fragment dst: `layout`, an Axe layout of
@@ -271,8 +315,19 @@ def local_shape(tensor: _Any) -> _Any:
 def log(x: _Scalar) -> _Expr:
     """The scalar operator Log."""
 
+def log1p(x: _Any) -> _Any:
+    """log(1 + x), accurate near 0 too (Goldberg, What every computer scientist should know, theorem 4)."""
+
 def log2(x: _Scalar) -> _Expr:
     """The scalar operator Log2."""
+
+long: _DType
+
+def macro(function: _Callable[..., _Any]) -> _Macro: ...
+
+def make_swizzled_layout(buffer: _Any) -> _Any:
+    """In T.annotate_layout, the hint of other libraries that a buffer be swizzled: accepted, with a warning. helve
+    chooses swizzles."""
 
 def max(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Max."""
@@ -318,6 +373,10 @@ def peer(buffer: _Any, core: _Any) -> _Any:
     """What a buffer of the kernel is on another core of the mesh, given by its coordinates, in a lowered program:
     for reading, and for T.st_async."""
 
+def philox(c0: _Any, c1: _Any, c2: _Any, c3: _Any, k0: _Any, k1: _Any) -> _Any:
+    """Four random uint32, of a counter of four uint32 and a key of two: Philox 4x32-10. The bits are the same on
+    every target (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011)."""
+
 def pow(a: _Scalar, b: _Scalar) -> _Expr:
     """The scalar operator Pow."""
 
@@ -328,6 +387,12 @@ def prefetch(src: _Any) -> _Any:
 def prim_func(
     function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None
 ) -> _PrimFunc | _Callable[[_Callable[..., _Any]], _PrimFunc]: ...
+
+def rand(seed: _Any, offset: _Any) -> _Any:
+    """A random float32, evenly spaced from 0 to 1 (not included): the upper 24 bits of T.random_bits."""
+
+def random_bits(seed: _Any, offset: _Any) -> _Any:
+    """A random uint32: the first of Philox's four for the counter (offset, 0) and the key `seed`, of 64 bits each."""
 
 def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """The same as T.serial."""
@@ -356,6 +421,14 @@ def reduce_sum(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = Tr
     """Sums src over dimension dim into dst, which has the shape of src without that dimension, or with extent 1
     there. Floats may be re-associated; types below 32 bits accumulate in float32. clear=False adds to dst."""
 
+def reinterpret(x: _Scalar, dtype: _b.str) -> _Expr:
+    """The bits of x as dtype, of the same width; x and dtype may be exchanged. Which bits a NaN has is
+    unspecified."""
+
+def reshape(x: _Any, shape: _Shape) -> _Any:
+    """The buffer x seen in another shape with as many elements, in row-major order; nothing is copied for accesses
+    of its elements."""
+
 def round(x: _Scalar) -> _Expr:
     """The scalar operator Round."""
 
@@ -366,8 +439,13 @@ def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, schedu
     """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is
     `scheduled`."""
 
+short: _DType
+
 def sigmoid(x: _Scalar) -> _Expr:
     """The scalar operator Sigmoid."""
+
+def sign(x: _Any) -> _Any:
+    """1, -1 or x itself, which is then 0 or NaN, in the type of x."""
 
 def sin(x: _Scalar) -> _Expr:
     """The scalar operator Sin."""
@@ -387,6 +465,9 @@ def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
 def store_nontemporal(dst: _Any, value: _Any, piece: _Any) -> _Any:
     """A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program."""
 
+def symbolic(name: _b.str, dtype: _b.str = 'index') -> _Var:
+    """The same as T.dyn. An extent is an index, whatever integer type is named."""
+
 def sync_threads() -> None:
     """All threads of the block arrive before any continues; what each wrote to shared or global memory before is
     then visible to the others. The compiler inserts the barriers that a kernel needs; they need not be written
@@ -397,6 +478,13 @@ def tanh(x: _Scalar) -> _Expr:
 
 def threads(count: _Any) -> _Any:
     """Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread."""
+
+def topk(src: _Any, values: _Any, indices: _Any, dim: _Any = -1) -> None:
+    """The greatest elements of src along dimension dim into values, and their indices into indices. As many as
+    dimension dim of values has, the greatest first; of equal ones the first comes first, NaN is the greatest.
+    src, values and indices are buffers of the block, indices of integers."""
+
+uint: _DType
 
 uint16: _DType
 
@@ -413,8 +501,14 @@ def update(dst: _Any, value: _Any, op: _Any) -> _Any:
     """Stores to one element what `op`, which is "add", "mul", "max" or "min", makes of it and the value. A
     schedule may change the order of updates of one element; they are not atomic."""
 
+def use_swizzle(panel_size: _Any = 10, order: _Any = 'row', enable: _Any = True) -> _Any:
+    """A hint that other libraries take: accepted, with a warning. helve's order of blocks is unspecified."""
+
 def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A loop over the lanes of a vector."""
+
+def view(x: _Any, shape: _Shape | None = None, dtype: _b.str | None = None) -> _Any:
+    """As T.reshape; also as a type of the same width."""
 
 def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:
     """Waits until at most the `pending` most recent copies that the block has started by T.copy_async are

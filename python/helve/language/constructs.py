@@ -6,11 +6,13 @@ it outside a kernel is refused with the caller's line.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import numbers
 import sys
 from dataclasses import dataclass
-from types import FrameType
-from typing import Any
+from types import FrameType, FunctionType
+from typing import Any, ClassVar
 from collections.abc import Callable
 
 from helve import _core, source
@@ -30,6 +32,21 @@ class Parameter:
         return self.name if self.required else f"{self.name}={self.default!r}"
 
 
+_CHOSEN = "helve chooses how a copy is made"
+_DIVIDED = "helve divides the loop among threads"
+SPELLINGS = {"gemm": {"clear_accum": "clear"}}
+# Keywords of other libraries that say how, not what: they are accepted, and a warning says what decides here.
+HINTS = {
+    "gemm": {
+        "policy": "helve divides the product among warps",
+        "k_pack": "helve chooses the instruction",
+        "wg_wait": "T.gemm is complete when the next statement needs it",
+    },
+    "copy": {"coalesced_width": _CHOSEN, "disable_tma": _CHOSEN, "eviction_policy": _CHOSEN},
+    "Parallel": {"coalesced_width": _DIVIDED, "loop_layout": _DIVIDED, "prefer_async": _DIVIDED},
+}
+
+
 class Construct:
     """A name below `T` that denotes a part of the language.
 
@@ -40,8 +57,14 @@ class Construct:
         variadic: the name under which further positional arguments go, if there may be any.
     """
 
+    # What other libraries call parameters: their names to the parameter that is meant, or to why none is needed.
+    spellings: dict[str, str] = {}
+    hints: dict[str, str] = {}
+
     def __init__(self, name: str, parameters: tuple[Parameter, ...], documentation: str, variadic: str | None = None):
         self.name = name
+        self.spellings = SPELLINGS.get(name, {})
+        self.hints = HINTS.get(name, {})
         self.parameters = parameters
         self.variadic = variadic
         self.documentation = documentation
@@ -79,6 +102,78 @@ class Construct:
         return self.text
 
 
+class LibraryFunction(Construct):
+    """A name below `T` that is written in the language: `function`, whose body takes the place of a call.
+
+    `check`, called with the arguments first, raises library.Refused.
+    """
+
+    def __init__(self, function: Callable, check: Callable | None):
+        parameters = tuple(
+            Parameter(each.name, each.default is each.empty, None if each.default is each.empty else each.default)
+            for each in inspect.signature(function).parameters.values())
+        super().__init__(function.__name__, parameters, " ".join(function.__doc__.split()))
+        self.function = function
+        self.check = check
+
+    def __call__(self, /, *args, **kwargs):
+        if any(hasattr(type(value), "__helve_call__") for value in (*args, *kwargs.values())):
+            return self.function(*args, **kwargs)  # expressions of index notation are made by running Python
+        return super().__call__(*args, **kwargs)
+
+
+class Macro:
+    """A Python function whose body takes the place of each call in a kernel; what `T.macro` makes.
+
+    Attributes:
+        function: the function.
+        names: those of the frame that defined it, as they were then.
+    """
+
+    def __init__(self, function: Callable, names: dict[str, Any]):
+        self.function = function
+        self.names = names
+        functools.update_wrapper(self, function)
+
+    def __call__(self, /, *args, **kwargs):
+        raise error("OutsideKernel", source.span_of_frame(sys._getframe(1)), function=self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<helve macro {self.__name__}>"
+
+
+class MacroMaker:
+    """The decorator `T.macro`: marks a Python function as part of the kernels that call it.
+
+    A kernel inlines other Python functions too; a macro always, also where all its arguments are constants.
+    """
+
+    name = "macro"
+    text = "T.macro"
+    documentation = "A decorator: marks a Python function as a part of the kernels that call it."
+    parameters = (Parameter("function"),)
+    parameter_text = "function"
+    variadic = None
+    spellings: ClassVar[dict[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
+
+    def __call__(self, function: Callable | None = None, /, **unknown) -> Macro | MacroMaker:
+        frame = sys._getframe(1)
+        for keyword in unknown:
+            raise error("UnknownKeyword", source.span_of_call(frame, keyword), function=self.text, keyword=keyword,
+                        parameters=self.parameter_text)
+        if function is None:  # written as '@T.macro()'
+            return self
+        if not isinstance(function, FunctionType):
+            raise error("BadArgument", source.span_of_frame(frame), function=self.text, value=shown(function),
+                        parameter="function", reason="it is not a function", remedy="write '@T.macro' above a 'def'")
+        names = {} if frame.f_locals is function.__globals__ else dict(frame.f_locals)
+        return Macro(function, names)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 class TileOperation(Construct):
     """A row of the table of tile operations."""
 
@@ -110,6 +205,19 @@ class HostConstruct(Construct):
         return host_call(self.text, self.function, args, kwargs)
 
 
+class TensorConstruct(HostConstruct):
+    """T.Tensor, which may be written with brackets too: T.Tensor[(M, N), dtype]."""
+
+    def __getitem__(self, item: Any) -> TensorType:
+        """The type of a subscript: the shape, in parentheses or not, then the element type, float32 without one."""
+        parts = item if isinstance(item, tuple) else (item,)
+        typed = len(parts) > 1 and not isinstance(parts[-1], (tuple, list, _core.Expr, numbers.Integral))
+        shape = parts[:-1] if typed else parts
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        return host_call(self.text, self.function, (shape, parts[-1]) if typed else (shape,), {})
+
+
 def host_call(text: str, function: Callable, args: tuple, kwargs: dict) -> Any:
     """A call of a name below `T` by plain Python; what fails is HostCallFailed at the line that called."""
     try:
@@ -139,6 +247,8 @@ class DType(str):
     parameters = (Parameter("x"),)
     parameter_text = "x"
     variadic = None
+    spellings: ClassVar[dict[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
 
     def __call__(self, /, *args: int | float | bool | _core.Expr, **kwargs) -> _core.Expr:
         """The one argument, `x`, as a value of this type."""
@@ -190,11 +300,15 @@ class Namespace:
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a tensor parameter, as `T.Tensor` declares it: extents, element type and, if not compact, strides."""
+    """The type of a tensor parameter, as `T.Tensor` declares it: extents, element type and, if not compact, strides.
+
+    `out`: do calls make and return it?
+    """
 
     shape: tuple
     dtype: str
     strides: tuple | None = None
+    out: bool = False
 
 
 class FrontEnd:
@@ -209,6 +323,8 @@ class FrontEnd:
     parameters = (Parameter("mesh", required=False, default=None),)
     parameter_text = "mesh=None"
     variadic = None
+    spellings: ClassVar[dict[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
     define: Callable | None = None
 
     def __call__(self, function: Callable | None = None, /, *, mesh: Any = None, **unknown):

@@ -9,7 +9,17 @@ from __future__ import annotations
 import textwrap
 
 from helve.language import NAMES
-from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace, Operator, Parameter
+from helve.language.constructs import (
+    Construct,
+    DType,
+    FrontEnd,
+    HostConstruct,
+    LibraryFunction,
+    MacroMaker,
+    Namespace,
+    Operator,
+    Parameter,
+)
 
 _HEAD = '''\
 """What `T` is: the names that kernels are written with."""
@@ -22,6 +32,7 @@ from typing import Any as _Any
 from helve._core import Expr as _Expr
 from helve._core import Var as _Var
 from helve.language.constructs import DType as _DType
+from helve.language.constructs import Macro as _Macro
 from helve.language.constructs import TensorType as _TensorType
 from helve.mesh import Mesh as _Mesh
 from helve.script.prim_func import PrimFunc as _PrimFunc
@@ -73,8 +84,17 @@ _TYPES = {
     "names": "_Sequence[_b.str]",
     "device": "_b.str",
 }
-_HOST = {"Tensor": "_TensorType", "dyn": "_Var", "Mesh": "_Mesh", "ceildiv": "_Any", "infinity": "_Any", "nan": "_Any"}
-_VALUES = ("cast", "clamp")
+_HOST = {
+    "Tensor": "_TensorType",
+    "dyn": "_Var",
+    "dynamic": "_Var",
+    "symbolic": "_Var",
+    "Mesh": "_Mesh",
+    "ceildiv": "_Any",
+    "infinity": "_Any",
+    "nan": "_Any",
+}
+_VALUES = ("cast", "Cast", "clamp", "reinterpret", "bitcast")
 
 
 def stub_text() -> str:
@@ -86,6 +106,8 @@ def stub_text() -> str:
             parts.append(f"class {name}:\n{members}")
         elif isinstance(value, DType):
             parts.append(f"{name}: _DType\n")
+        elif isinstance(value, MacroMaker):
+            parts.append(f"def {name}(function: _Callable[..., _Any]) -> _Macro: ...\n")
         elif isinstance(value, FrontEnd):
             parts.append(
                 f"def {name}(\n    function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None\n"
@@ -118,6 +140,8 @@ def _result(construct: Construct) -> str:
         return _HOST[construct.name]
     if isinstance(construct, Operator) or construct.name in _VALUES:
         return "_Expr"
+    if isinstance(construct, LibraryFunction):
+        return "_Any" if construct.check is None else "None"
     return "None" if hasattr(construct, "op") else "_Any"
 
 

@@ -12,7 +12,10 @@ from helve.schedule.schedule import Schedule
 
 
 def default_order(nest: _core.Function, target: str, arch: str | None = None) -> _core.Function | None:
-    """The function in the order that auto gives it; None if that has nothing to do but blocks and rows."""
+    """The function in the order that auto gives it; None if that has nothing to do but blocks and rows. Without an
+    architecture, programs for a GPU are planned for that of this machine."""
+    if target == "cuda" and arch is None:
+        arch = _core.device_arch()
     machine = machine_of(target, arch)
     if machine is None or not has_order(_core.start_schedule(nest), machine):
         return None

@@ -20,13 +20,11 @@ from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
 
 _ROWS = dict(_core.primitive_rows())
-
 Place = Cursor | str
 
 
 def _call_place() -> _core.Span:
-    frame, _ = source.outside(sys._getframe(2))
-    return source.span_of_call(frame)
+    return source.span_of_call(source.outside(sys._getframe(2))[0])
 
 
 class Schedule:
@@ -47,6 +45,7 @@ class Schedule:
         function = getattr(function, "function", function)
         if not isinstance(function, _core.Function):
             raise error("NotAKernel", _call_place(), given=shown(func))
+        self._outputs = getattr(func, "outputs", None) or getattr(getattr(func, "function", None), "outputs", ())
         self._versions = [_core.start_schedule(function)]
         self.check = bool(check)
 
@@ -55,7 +54,7 @@ class Schedule:
     @property
     def function(self) -> PrimFunc:
         """The program as it is now, for `helve.compile`, which also takes the schedule itself."""
-        return PrimFunc(self._now.function)
+        return PrimFunc(self._now.function, None, self._outputs)
 
     @property
     def name(self) -> str:
@@ -254,7 +253,7 @@ class Schedule:
         return self._step("join", [first, second], unsafe)[0]
 
     def fission(self, before: Cursor, *, unsafe: str | None = None) -> tuple[Cursor, Cursor]:
-        """Divides a loop into one with the statements in front of `before` and one with the rest; returns both."""
+        """Divides a loop, launch or branch into one with what stands in front of `before` and one with the rest."""
         return self._step("fission", [before], unsafe)
 
     def unswitch(self, loop: Place, *, unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -348,15 +347,15 @@ class Schedule:
             unsafe: why the step keeps results, if that cannot be proved.
 
         Raises:
-            helve.Error: there is no such loop, or the buffer is used outside of it (HV1006), or an iteration reads
-                what another one wrote (HV1007, HV1008).
+            helve.Error: there is no such loop, or the buffer is used outside of it (HV1006), or an iteration reads what
+                another one wrote (HV1007, HV1008).
         """
         return self._step("sink", [self._allocation(allocation), loop], unsafe)[0]
 
     def _allocation(self, buffer: Cursor | str) -> Cursor:
         return self.text(f"{buffer} = T.alloc*") if isinstance(buffer, str) else buffer
 
-    def tensorize(self, loop: Place, operation: str, *, unsafe: str | None = None) -> Cursor:
+    def tensorize(self, loop: Place, operation: str, tail: str = "cut", *, unsafe: str | None = None) -> Cursor:
         """Puts a tile operation in the place of a nest of loops that does what the operation means.
 
         Args:
@@ -366,6 +365,8 @@ class Schedule:
             operation: "gemm" (the store is a T.update by "add" of a product of two elements), "copy", "fill",
                 "reduce_sum", "reduce_prod", "reduce_max", "reduce_min" or "reduce_absmax" (a T.update by "add",
                 "mul", "max" or "min").
+            tail: "cut" (regions end where branches of the nest do) or "whole" (those of the result have all iterations
+                of their loops; nothing may read what is computed beyond).
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
@@ -374,7 +375,7 @@ class Schedule:
         Raises:
             helve.Error: the nest has no such form (HV1006), or does not do the same (HV1007, HV1008).
         """
-        return self._step("tensorize", [loop, operation], unsafe)[0]
+        return self._step("tensorize", [loop, operation, tail], unsafe)[0]
 
     def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
                 unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -569,8 +570,7 @@ class Schedule:
 
     def rotate(self, loop: Place, *by: Place, unsafe: str | None = None) -> Cursor:
         """Begins a loop, in each iteration of the loops `by` around it, as many iterations later as their variables
-        add up to, and ends it with those left out; returns it. Its order changes: it is for reductions by T.update,
-        and for independent iterations."""
+        add up to, and ends it with those left out; returns it. For T.update and independent iterations."""
         return self._step("rotate", [loop, by], unsafe)[0]
 
     def reverse(self, loop: Place, *, unsafe: str | None = None) -> Cursor:
@@ -593,20 +593,21 @@ class Schedule:
         """Makes a loop T.Pipelined, whose copies run up to `stages` - 1 iterations ahead; returns it."""
         return self._step("pipeline", [loop, stages], unsafe)[0]
 
-    def bind(self, loop: Place, to: str = "block", *, unsafe: str | None = None) -> Cursor:
+    def bind(self, loop: Place, to: str = "block", also: Sequence[Place] = (), *, unsafe: str | None = None) -> Cursor:
         """Gives each iteration of a loop an executor of its own.
 
         Args:
             loop: a loop over one variable, or its name.
             to: "block" (the loop is all of a T.Kernel and becomes a coordinate of its grid), "thread" (it becomes
                 T.threads, in blocks of as many threads) or "core" (the last coordinate of the grid, which becomes a
-                mesh: its cores are a cluster where the target has such).
+                mesh: its cores are a cluster where the target has such). Cores do what stands around the loop as well.
+            also: for cores, further loops of as many iterations; what combines their parts becomes T.comm.all_reduce.
             unsafe: why the step keeps results, if that cannot be proved.
 
         Returns:
             The grid, or the loop over threads.
         """
-        return self._step("bind", [loop, to], unsafe)[0]
+        return self._step("bind", [loop, to, also], unsafe)[0]
 
     def threads(self, grid: Place, count: int, *, unsafe: str | None = None) -> Cursor:
         """Gives each block of a grid so many threads, which divide parallel loops, tile operations and fragments among

@@ -58,7 +58,9 @@ def step_text(step: _core.TraceStep) -> str:
     """The call that makes the step of a schedule `s`."""
     words = []
     for (name, kind, _), value in zip(_ROWS[step.primitive], step.arguments, strict=True):
-        if kind == "loops":
+        if kind == "loops" and any("=" in word for word in words):
+            words += [f"{name}=[{', '.join(_finder_text(each) for each in value)}]"] if value else []
+        elif kind == "loops":
             words += [_finder_text(each) for each in value]
         elif isinstance(value, _core.Finder):
             words.append(_finder_text(value))

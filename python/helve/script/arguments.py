@@ -7,9 +7,27 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from helve.script.context import Context
 from helve.errors import error, suggestion
+from helve.language.constructs import Parameter
+from helve.script.context import Context
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a function, as those of a construct."""
+
+    text: str
+    parameters: tuple[Parameter, ...]
+    variadic = None
+    spellings: ClassVar[dict[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
+
+    @property
+    def parameter_text(self) -> str:
+        """The parameters as in diagnostics."""
+        return ", ".join(map(str, self.parameters)) or "none"
 
 
 @dataclass
@@ -47,14 +65,18 @@ def match(context: Context, construct, call: ast.Call) -> Arguments:
     for keyword in call.keywords:
         if keyword.arg is None:
             raise context.unsupported(keyword.value, "'**' before an argument", "write the arguments one by one")
-        if keyword.arg not in known:
+        name = construct.spellings.get(keyword.arg, keyword.arg)
+        if name in construct.hints:
+            context.warn(keyword, "HintWithoutEffect", hint=f"{keyword.arg}=", reason=construct.hints[name])
+            continue
+        if name not in known:
             raise error("UnknownKeyword", context.span(keyword), function=construct.text, keyword=keyword.arg,
                         parameters=construct.parameter_text,
                         fixes=keyword_fixes(keyword.arg, construct))
-        if keyword.arg in arguments.nodes:
-            raise context.bad_argument(keyword.value, construct.text, keyword.arg, "it is given by position as well",
-                                       f"give '{keyword.arg}' once")
-        arguments.nodes[keyword.arg] = keyword.value
+        if name in arguments.nodes:
+            raise context.bad_argument(keyword.value, construct.text, name, "it is given by position as well",
+                                       f"give '{name}' once")
+        arguments.nodes[name] = keyword.value
     for parameter in parameters:
         if parameter.required and parameter.name not in arguments.nodes:
             raise error("MissingArgument", context.span(call), function=construct.text, parameter=parameter.name,

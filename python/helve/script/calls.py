@@ -7,28 +7,13 @@ and what the call means.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-
 from helve import _core
 from helve.errors import Error, error
 from helve.language.constructs import Parameter
-from helve.script.arguments import match
-from helve.script.expressions import Expressions, subscripts
+from helve.script.arguments import Signature, match
+from helve.script.expressions import Expressions
+from helve.script.values import subscripts
 from helve.script.prim_func import PrimFunc
-
-
-@dataclass(frozen=True)
-class _Signature:
-    """The parameters of a kernel function, as those of a construct."""
-
-    text: str
-    parameters: tuple[Parameter, ...]
-    variadic = None
-
-    @property
-    def parameter_text(self) -> str:
-        """The parameters as in diagnostics."""
-        return ", ".join(map(str, self.parameters)) or "none"
 
 
 def call(expressions: Expressions, function: PrimFunc, node: ast.Call) -> _core.Stmt:
@@ -40,7 +25,7 @@ def call(expressions: Expressions, function: PrimFunc, node: ast.Call) -> _core.
                     remedy="call it in the host body, outside T.Kernel")
     context.calls = True
     params = function.function.params
-    signature = _Signature(function.name, tuple(Parameter(p.name) for p in params))
+    signature = Signature(function.name, tuple(Parameter(p.name) for p in params))
     given = match(context, signature, node)
     values = []
     for param in params:

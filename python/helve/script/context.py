@@ -12,30 +12,43 @@ from collections.abc import Iterator
 
 from helve import _core
 from helve.errors import Error, error
+from helve.script.inlinable import Helper, Text
 from helve.script.scope import Scope, Surroundings
 
 DEPTH_LIMIT = 200
 SIZE_LIMIT = 1_000_000
 BITS_LIMIT = 4096  # of an integer that is folded
 ELEMENTS_LIMIT = 65536  # of a tuple, list or dict, counted as often as they occur
+INLINED_LIMIT = 10_000  # calls of Python functions whose bodies take their places
+OPERANDS_LIMIT = 4096  # of a value that is written in several places
 
 
 class Context:
-    """The state of parsing one function.
+    """The state of parsing one function, with the bodies of the Python functions that it calls.
 
     Args:
-        filename: where the text stands.
-        lines: the text that was given to Python's parser.
-        offset: what must be added to a line number of the tree to get that of the file.
+        text: what is parsed.
         surroundings: the names around the function.
+
+    Attributes:
+        text: where the syntax tree stands that is being read, the function's or that of a helper.
+        call: the call of the helper that is being read.
+        helpers: those that are being read, the outermost first.
+        lazy: is what is being read evaluated only where it is needed, or again? Then no statement can stand before it.
+        read: the helpers that were read, with their calls.
+        warnings: what to say when the function is whole.
     """
 
-    def __init__(self, filename: str, lines: list[str], offset: int, surroundings: Surroundings):
-        self.filename = filename
-        self.lines = lines
-        self.offset = offset
+    def __init__(self, text: Text, surroundings: Surroundings):
+        self.text = text
         self.scope = Scope(surroundings)
+        self.call: _core.Span | None = None
+        self.helpers: list[Helper] = []
+        self.lazy = False
+        self.read: list[tuple[Helper, _core.Span]] = []
+        self.warnings: list[_core.Diagnostic] = []
         self.stmts: list[list[_core.Stmt]] = [[]]
+        self.outputs: list[str] = []  # parameters that calls make and return
         self.dims: list[_core.Var] = []
         self.declares_dims = False  # is an annotation being read, whose variables become dims?
         self.params: list[_core.Buffer | _core.Var] = []
@@ -60,6 +73,33 @@ class Context:
         """May it still be said what tensors are? Calls rely on it."""
         return len(self.stmts) == 1 and not self.calls
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the text that is being read."""
+        return self.text.lines
+
+    @contextmanager
+    def reading(self, helper: Helper, call: _core.Span) -> Iterator[None]:
+        """While the body of a helper is read, called at `call`: its text, its names, spans that tell of the call."""
+        before = self.text, self.scope, self.call
+        self.text, self.scope, self.call = helper.text, Scope(helper.surroundings, helper.outer), call
+        self.helpers.append(helper)
+        try:
+            yield
+        finally:
+            self.text, self.scope, self.call = before
+            self.helpers.pop()
+
+    @contextmanager
+    def evaluated_lazily(self, lazy: bool = True) -> Iterator[None]:
+        """While an operand is read that run time may not evaluate, or more than once."""
+        before = self.lazy
+        self.lazy = before or lazy
+        try:
+            yield
+        finally:
+            self.lazy = before
+
     def span(self, node: ast.AST) -> _core.Span:
         """The place of a node in the file, columns in characters."""
         return self.span_between(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
@@ -68,7 +108,9 @@ class Context:
         """The place between two positions of the tree (columns in bytes, as ast has them)."""
         start = self._characters(line, column)
         end = self._characters(end_line, end_column)
-        return _core.Span(self.filename, line + self.offset, start + 1, end_line + self.offset, end + 1)
+        offset = self.text.offset
+        place = _core.Span(self.text.filename, line + offset, start + 1, end_line + offset, end + 1)
+        return place if self.call is None else _core.called_from(place, self.call)
 
     def _characters(self, line: int, column: int) -> int:
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
@@ -80,20 +122,52 @@ class Context:
         self.variables.add(variable)
         return variable
 
+    def named(self, name: str, value: _core.Expr, span: _core.Span) -> _core.Var:
+        """A variable that has a value from here on."""
+        variable = self.make_var(name, value.dtype)
+        self.emit(_core.bind(variable, value, span))
+        return variable
+
+    def check_size(self, value: _core.Expr, span: _core.Span) -> None:
+        """Refuses a value that is written in several places, and so would make the program grow without bound."""
+        size, stack = 0, [value]
+        while stack and size <= OPERANDS_LIMIT:
+            node = stack.pop()
+            size += 1
+            stack += node.args if isinstance(node, _core.Apply) else node.indices if isinstance(
+                node, (_core.Load, _core.TileLoad)) else [node.value] if isinstance(node, _core.Cast) else []
+        if size > OPERANDS_LIMIT:
+            raise error("TextLimit", span, limit=OPERANDS_LIMIT, unit="operands of a value that is used repeatedly",
+                        fixes=["name the result of the call in a statement of its own, before this one"])
+
     def emit(self, stmt: _core.Stmt) -> None:
         """Adds a statement to the innermost block."""
+        if self.lazy:
+            raise error("UnsupportedPython", stmt.span, construct="a statement where it may not be evaluated",
+                        remedy="call the function in a statement of its own")
         self.stmts[-1].append(stmt)
+
+    @contextmanager
+    def collected(self) -> Iterator[list[_core.Stmt]]:
+        """While statements are collected in the list that is given; names belong to the block around."""
+        stmts: list[_core.Stmt] = []
+        self.stmts.append(stmts)
+        try:
+            yield stmts
+        finally:
+            self.stmts.pop()
 
     @contextmanager
     def block(self, last_line: int) -> Iterator[list[_core.Stmt]]:
         """A nested block; its statements are collected in the list that is given."""
-        stmts: list[_core.Stmt] = []
-        self.stmts.append(stmts)
-        try:
-            with self.scope.block(last_line + self.offset):
-                yield stmts
-        finally:
-            self.stmts.pop()
+        with self.collected() as stmts, self.scope.block(last_line + self.text.offset):
+            yield stmts
+
+    def warn(self, node: ast.AST, name: str, **args: str) -> None:
+        """Keeps a warning, the row `name` of the table; one place is warned of once."""
+        found = _core.Diagnostic(name, self.span(node), list(args.items()))
+        if not any(each.span == found.span and each.name == name for each in self.warnings):
+            self.warnings.append(found)
 
     def unsupported(self, node: ast.AST, construct: str, remedy: str) -> Error:
         """The error for Python that has no meaning in a kernel."""

@@ -10,17 +10,19 @@ import ast
 import inspect
 import itertools
 import sys
+import warnings
 from types import FrameType, FunctionType
 from typing import Any
 
 from helve import _core, language, source
-from helve.errors import Error, error
+from helve.errors import Error, error, warning_from
 from helve.language.constructs import FrontEnd
 from helve.script.arguments import match
 from helve.script.capture import capture
 from helve.script.context import BITS_LIMIT, DEPTH_LIMIT, SIZE_LIMIT, Context, check_depth
 from helve.script.expressions import Expressions
 from helve.script.function import guarded, parse_function
+from helve.script.inlinable import Text
 from helve.script.operations import HANDLERS
 from helve.script.prim_func import PrimFunc
 from helve.script.scope import Surroundings, closure_of
@@ -43,18 +45,26 @@ def define(function: Any, mesh: Any, frame: FrameType) -> PrimFunc:
     indented = lines[0][:1].isspace()
     text = ("if True:\n" if indented else "") + "".join(lines)
     offset = first - 1 - indented
-    context = Context(filename, text.splitlines(), offset, _around(function, frame))
+    context = Context(Text(filename, text.splitlines(), offset), _around(function, frame))
     try:
-        tree = ast.parse(text, context.filename)
+        tree = ast.parse(text, filename)
     except (SyntaxError, ValueError):
         raise _no_source(function) from None
     node = tree.body[0].body[0] if indented else tree.body[0]
     if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or node.name != function.__name__:
         raise _no_source(function)
     parsed = guarded(context, lambda: parse_function(context, node, mesh, _mesh_node(node)))
-    out = PrimFunc(parsed, inspect.getdoc(function))
+    _warn(context.warnings, frame)
+    out = PrimFunc(parsed, inspect.getdoc(function), tuple(context.outputs))
     out.__module__ = function.__module__
     return out
+
+
+def _warn(found: list[_core.Diagnostic], frame: FrameType) -> None:
+    """Gives the warnings of a function, at the line of its definition in Python's eyes."""
+    for diagnostic in found:
+        warnings.warn_explicit(warning_from(diagnostic), None, frame.f_code.co_filename, frame.f_lineno,
+                               registry=frame.f_globals.setdefault("__warningregistry__", {}))
 
 
 def _no_source(function: FunctionType) -> Exception:
@@ -84,6 +94,7 @@ def _mesh_node(node: ast.FunctionDef) -> ast.expr | None:
 
 
 _counter = itertools.count(1)
+_EXTENTS = tuple(language.NAMES[name] for name in language.EXTENT_NAMES)
 
 
 def parse(text: str, filename: str | None = None) -> PrimFunc:
@@ -105,7 +116,9 @@ def parse(text: str, filename: str | None = None) -> PrimFunc:
                         function="helve.parse", value=f"a value of type '{type(value).__name__}'", parameter=name,
                         reason="it is not a string", remedy="pass the text of a kernel" if name == "text" else
                         "pass the name that errors show")
-    return PrimFunc(read(text, filename))
+    function, context = _read(text, filename)
+    _warn(context.warnings, sys._getframe(1))
+    return PrimFunc(function, None, tuple(context.outputs))
 
 
 def read(text: str, filename: str | None = None) -> _core.Function:
@@ -114,15 +127,20 @@ def read(text: str, filename: str | None = None) -> _core.Function:
     Raises:
         helve.Error: the first fault of the text.
     """
+    return _read(text, filename)[0]
+
+
+def _read(text: str, filename: str | None) -> tuple[_core.Function, Context]:
+    """The function of a text, and what was found beside it."""
     filename = filename or f"<text {next(_counter)}>"
     lines = text.splitlines()
-    context = Context(filename, lines, 0, Surroundings([{"T": language}], text=True))
+    context = Context(Text(filename, lines, 0), Surroundings([{"T": language}], text=True))
     start = _core.Span(filename, 1, 1, 1, 1)
     if len(text) > SIZE_LIMIT or len(text.encode(errors="surrogatepass")) > SIZE_LIMIT:
         raise error("TextLimit", start, limit=SIZE_LIMIT, unit="bytes")
     source.replace(filename, lines)
     try:
-        return guarded(context, lambda: _parse_module(context, text))
+        return guarded(context, lambda: _parse_module(context, text)), context
     except Error as problem:
         raise problem.with_traceback(None) from None
 
@@ -136,13 +154,13 @@ def _parse_module(context: Context, text: str) -> _core.Function:
         if _is_text(node):
             continue
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if not isinstance(target, ast.Name) or expressions.callee(node.value) is not language.dyn:
+        if not isinstance(target, ast.Name) or expressions.callee(node.value) not in _EXTENTS:
             raise context.unsupported(node, "this statement before the function",
                                       'write only lines such as M = T.dyn("M") there')
         names[target.id] = expressions.evaluate(node.value)
     function = tree.body[-1] if tree.body else None
     if not isinstance(function, ast.FunctionDef) or len(function.decorator_list) != 1:
-        place = context.span(function) if function is not None else _core.Span(context.filename, 1, 1, 1, 1)
+        place = context.span(function) if function is not None else _core.Span(context.text.filename, 1, 1, 1, 1)
         raise error("UnsupportedPython", place, construct="a text that does not end with one decorated function",
                     remedy="end it with a function under '@T.prim_func'")
     mesh, mesh_node = _decoration(context, expressions, function.decorator_list[0])
@@ -166,13 +184,13 @@ def _decoration(context: Context, expressions: Expressions, node: ast.expr) -> t
 
 def _syntax_tree(context: Context, text: str) -> ast.Module:
     """The tree of the text; what Python's parser refuses is InvalidSyntax or TextLimit."""
-    start = _core.Span(context.filename, 1, 1, 1, 1)
+    start = _core.Span(context.text.filename, 1, 1, 1, 1)
     try:
-        return ast.parse(text, context.filename)
+        return ast.parse(text, context.text.filename)
     except SyntaxError as problem:
         reason = str(problem.msg)
         line, column = problem.lineno or 1, max(problem.offset or 1, 1)
-        place = _core.Span(context.filename, line, column, line, column + 1)
+        place = _core.Span(context.text.filename, line, column, line, column + 1)
         if "integer string conversion" in reason:
             raise error("TextLimit", place, limit=BITS_LIMIT, unit="bits of an integer") from None
         if "too many" in reason:  # Python's own limits on parentheses and indentation are below ours

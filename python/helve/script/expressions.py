@@ -7,20 +7,36 @@ folded by Python; as soon as an operand is an expression the core builds a typed
 from __future__ import annotations
 
 import ast
-import numbers
 import operator
-import types
+from dataclasses import dataclass
 from typing import Any
 from collections.abc import Callable
 
 from helve import _core, language
 from helve.arguments import variables_of
-from helve.errors import Error, error, integer_text, shown, suggestion
-from helve.language.constructs import Construct, DType, FrontEnd, HostConstruct, Namespace
+from helve.errors import Error, error, integer_text, suggestion
+from helve.language.constructs import Construct, DType, HostConstruct, LibraryFunction, Namespace
 from helve.language.habits import counterpart, meant
+from helve.script import truths, views
 from helve.script.arguments import match
 from helve.script.context import BITS_LIMIT, ELEMENTS_LIMIT, Context, quote
+from helve.script.dtypes import dtype_of
+from helve.script.inlinable import Helper, Inline, helper_of, is_own, nested
 from helve.script.prim_func import PrimFunc
+from helve.script.values import (
+    as_index,
+    is_bool,
+    is_language,
+    is_path,
+    is_plain,
+    is_slice,
+    is_small,
+    kind_of,
+    number,
+    plain,
+    subscripts,
+)
+from helve.script.views import Part, View
 
 _BINARY: dict[type, tuple[str, Callable]] = {
     ast.Add: ("Add", operator.add),
@@ -58,7 +74,6 @@ _UNARY: dict[type, tuple[str | None, Callable]] = {
 _BUILTIN_OPERATORS = {min: "Min", max: "Max", abs: "Abs"}
 _CONVERSIONS = (int, float, bool)
 _UNSUPPORTED: dict[type, tuple[str, str]] = {
-    ast.Lambda: ("a lambda", "write the expression where it is used"),
     ast.ListComp: ("a comprehension", "write a loop, or build the list outside the kernel"),
     ast.SetComp: ("a comprehension", "write a loop, or build the set outside the kernel"),
     ast.DictComp: ("a comprehension", "write a loop, or build the dict outside the kernel"),
@@ -75,28 +90,32 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
 Handler = Callable[["Expressions", ast.Call], Any]
 
 
-# Packages whose names have known counterparts below T.
-_LIBRARIES = {"cupy", "jax", "math", "numpy", "scipy", "tilelang", "torch", "triton", "tvm"}
+@dataclass(frozen=True)
+class Method:
+    """A method of a value of the program, before its call."""
 
-
-def _is_own(function: Callable) -> bool:
-    """Is it Python code of the user's, whose name says nothing about what it computes?"""
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
-    return isinstance(function, (types.FunctionType, type)) and package not in _LIBRARIES
+    value: _core.Expr
+    construct: Construct
 
 
 class Expressions:
-    """Evaluates expressions of one function. `handlers` says what a call of a construct means."""
+    """Evaluates expressions of one function.
 
-    def __init__(self, context: Context, handlers: dict[str, Handler]):
+    `handlers` says what a call of a construct means, `inline` what one of a helper does, where there are statements.
+    """
+
+    def __init__(self, context: Context, handlers: dict[str, Handler], inline: Inline | None = None):
         self.context = context
         self.handlers = handlers
+        self.inline = inline
         self._collections: dict[int, tuple[Any, int]] = {}  # built here, with the number of their elements
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
     def evaluate(self, node: ast.expr) -> Any:
         """The value of an expression."""
+        if isinstance(node, ast.Lambda):
+            return self.defined(node)
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is not None:
             return method(node)
@@ -112,7 +131,12 @@ class Expressions:
     def _name(self, node: ast.Name) -> Any:
         context = self.context
         value = context.scope.lookup(node.id, context.span(node))
-        return value if context.scope.find(node.id) is not None else self._from_outside(node, value)
+        binding = context.scope.find(node.id)
+        if binding is None:
+            return self._from_outside(node, value)
+        if binding.kind == "variable":
+            return _core.load(value, [_core.int_imm(0)], context.span(node))
+        return value
 
     def _from_outside(self, node: ast.expr, value: Any) -> Any:
         """A value of Python's; the variables of an expression must be dynamic extents of this function."""
@@ -168,12 +192,14 @@ class Expressions:
         base = self.evaluate(node.value)
         if base is language or isinstance(base, Namespace):
             return self._language_name(base, node)
-        if isinstance(base, _core.Buffer):
+        if isinstance(base, (_core.Buffer, View, Part)):
             return self._buffer_attribute(base, node)
         if isinstance(base, _core.Expr):
             if node.attr == "dtype":
                 return DType(base.dtype)
-            remedy = counterpart(node.attr, ()) or ["a value has only a dtype"]
+            if node.attr == "astype":
+                return Method(base, language.ASTYPE)
+            remedy = counterpart(node.attr, ()) or ["a value has a dtype, and astype(dtype)"]
             raise self.context.unsupported(node, f"attribute '{node.attr}' of a value", *remedy)
         if self.context.text_mode:
             raise self.context.unsupported(node, "an attribute", "the text knows T, literals and its own names only")
@@ -188,7 +214,7 @@ class Expressions:
         raise error("UnknownOperation", self.context.span(node), name=f"{base.name}.{node.attr}",
                     fixes=suggestion(node.attr, members, f"T.{base.name}."))
 
-    def _buffer_attribute(self, buffer: _core.Buffer, node: ast.Attribute) -> Any:
+    def _buffer_attribute(self, buffer: _core.Buffer | View | Part, node: ast.Attribute) -> Any:
         if node.attr == "shape":
             return tuple(plain(extent) for extent in buffer.shape)
         if node.attr == "dtype":
@@ -200,11 +226,15 @@ class Expressions:
 
     def _subscript(self, node: ast.Subscript) -> Any:
         base = self.evaluate(node.value)
+        if isinstance(base, (View, Part)):
+            return views.load(base, self.indices(base, node), self.context.span(node))
         if isinstance(base, _core.Buffer):
             make = _core.tile_load if self.context.tile_loops else _core.load
             return make(base, self.indices(base, node), self.context.span(node))
         if isinstance(base, _core.Expr):
             raise self.context.unsupported(node, "indexing a scalar", "index a buffer")
+        if base is language.Tensor:
+            return self._tensor_type(node)
         if is_language(base):
             raise self.context.unsupported(node, f"indexing {base!r}", "call it")
         index = self._host_slice(node.slice) if isinstance(node.slice, ast.Slice) else self.evaluate(node.slice)
@@ -212,6 +242,12 @@ class Expressions:
             raise self.context.unsupported(node.slice, "indexing a Python object with a run-time value",
                                            "index it with a constant, or keep the values in a buffer")
         return self.on_host(node, lambda: base[index])
+
+    def _tensor_type(self, node: ast.Subscript) -> Any:
+        """`T.Tensor[(M, N), dtype]`, which is T.Tensor((M, N), dtype)."""
+        item = node.slice
+        value = tuple(map(self.evaluate, item.elts)) if isinstance(item, ast.Tuple) else self.evaluate(item)
+        return self.on_host(node, lambda: language.Tensor[value], True)
 
     def _host_slice(self, node: ast.Slice) -> slice:
         return slice(*[None if part is None else self.evaluate(part) for part in (node.lower, node.upper, node.step)])
@@ -225,6 +261,8 @@ class Expressions:
             return self.on_host(node, lambda: fold(value), number(value) is not None)
         if op is None:
             return self.operand(node.operand, value, "+")
+        if op == "BitNot" and is_bool(value):
+            op = "Not"
         return _core.apply_operands(op, [self.operand(node.operand, value, op)], self.context.span(node))
 
     def _binop(self, node: ast.BinOp) -> Any:
@@ -245,6 +283,9 @@ class Expressions:
             if both_numbers and b == 0 and isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)):
                 raise error("ZeroDivisor", self.context.span(node))
             return self.on_host(node, lambda: fold(a, b), both_numbers)
+        if name in truths.OPERATORS and is_bool(a) and is_bool(b):
+            operands = [(item, self.operand(item, value, name, "bool")) for item, value in (left, right)]
+            return truths.both(self.context, node, name, *operands)
         return _core.apply_operands(name, self._pair(name, left, right), self.context.span(node))
 
     def _pair(self, name: str, left: tuple[ast.expr, Any], right: tuple[ast.expr, Any]) -> list[Any]:
@@ -261,7 +302,10 @@ class Expressions:
             raise error("TextLimit", self.context.span(node), limit=BITS_LIMIT, unit="bits of an integer")
 
     def _compare(self, node: ast.Compare) -> Any:
-        items = [(item, self.evaluate(item)) for item in (node.left, *node.comparators)]
+        items = []
+        for i, item in enumerate((node.left, *node.comparators)):
+            with self.context.evaluated_lazily(i > 1):
+                items.append((item, self.evaluate(item)))
         parts = [self._compare_two(node, op, items[i], items[i + 1]) for i, op in enumerate(node.ops)]
         if len(parts) == 1:
             return parts[0]
@@ -296,7 +340,8 @@ class Expressions:
         last: Any = None
         kept: list[Any] = []  # what run time decides, with what stands beside it
         for item in node.values:
-            value = self.evaluate(item)
+            with self.context.evaluated_lazily(bool(kept)):
+                value = self.evaluate(item)
             if is_plain(value) and (not kept or isinstance(number(value), bool)
                                     and not isinstance(item, ast.Constant)):
                 if self.truth(item, value) is decisive:
@@ -313,7 +358,16 @@ class Expressions:
         if is_plain(condition):
             return self.evaluate(node.body if self.truth(node.test, condition) else node.orelse)
         self.require_condition(node.test, condition)
-        operands = [self.operand(n, self.evaluate(n), "if_then_else") for n in (node.body, node.orelse)]
+        with self.context.evaluated_lazily():
+            values = [(branch, self.evaluate(branch)) for branch in (node.body, node.orelse)]
+        return self.select(node, condition, *values)
+
+    def select(self, node: ast.AST, condition: Any, left: tuple[ast.expr, Any], right: tuple[ast.expr, Any]) -> Any:
+        """One of two values, by a condition of run time; of two tuples, element by element."""
+        a, b = left[1], right[1]
+        if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)) and len(a) == len(b):
+            return tuple([self.select(node, condition, (left[0], x), (right[0], y)) for x, y in zip(a, b)])
+        operands = [self.operand(n, value, "if_then_else") for n, value in (left, right)]
         return _core.apply_operands("Select", [condition, *operands], self.context.span(node))
 
     def truth(self, node: ast.expr, value: Any) -> bool:
@@ -331,23 +385,38 @@ class Expressions:
 
     def callee(self, node: ast.expr) -> Any:
         """What a call calls, if `node` is a call of a construct or of a kernel function; else None."""
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+        if isinstance(node, ast.Call) and is_path(node.func):
             function = self._function(node)
             return function if is_language(function) or function is range or isinstance(function, PrimFunc) else None
         return None
 
+    def helper(self, node: ast.expr) -> Helper | None:
+        """The helper that is called, if `node` is a call of one, which then is inlined."""
+        return helper_of(self._function(node)) if isinstance(node, ast.Call) and is_path(node.func) else None
+
+    def whole(self, node: ast.expr) -> Any:
+        """The value of an expression that is all of what its statement evaluates: a helper called there may store."""
+        return self._call(node, True) if isinstance(node, ast.Call) else self.evaluate(node)
+
     def _function(self, node: ast.Call) -> Any:
         """The value that is called; the name of the function that is being read means itself, as in Python."""
         context, function = self.context, node.func
-        if isinstance(function, ast.Name) and function.id == context.function and not context.scope.find(function.id):
+        itself = isinstance(function, ast.Name) and function.id == context.function and not context.helpers
+        if itself and not context.scope.find(function.id):
             raise error("RecursiveCall", context.span(node), name=function.id)
         return self.evaluate(function)
 
-    def _call(self, node: ast.Call) -> Any:
+    def _call(self, node: ast.Call, whole: bool = False) -> Any:
         function = self._function(node)
+        if isinstance(function, Method):
+            return self._method_call(function, node)
         if isinstance(function, DType):
             (argument,) = match(self.context, function, node).nodes.values()
             return self.convert(argument, self.evaluate(argument), function, self.context.span(node))
+        if isinstance(function, LibraryFunction):
+            if self.inline is None:
+                raise self.context.unsupported(node, f"{function.text} before the function", "call it in the function")
+            return self.inline(helper_of(function), node, whole)
         if isinstance(function, HostConstruct):
             return self._host_construct(function, node)
         if isinstance(function, Construct):
@@ -359,7 +428,13 @@ class Expressions:
         if isinstance(function, PrimFunc):
             raise self.context.unsupported(node, f"a call of '{function.name}' inside an expression",
                                            "it gives no value; write the call as a statement of its own")
-        return self._python_call(function, node)
+        return self._python_call(function, node, whole)
+
+    def _method_call(self, method: Method, node: ast.Call) -> Any:
+        """`x.astype(dtype)`."""
+        dtype = match(self.context, method.construct, node)["dtype"]
+        return self.convert(node.func.value, method.value, self.dtype(dtype, self.evaluate(dtype)),
+                            self.context.span(node))
 
     def _host_construct(self, function: HostConstruct, node: ast.Call) -> Any:
         arguments = match(self.context, function, node)
@@ -372,8 +447,8 @@ class Expressions:
             value = self.on_host(node, lambda: function.function(**values), True)
         except Error as fault:  # raised where helve itself calls
             raise error(fault.name, self.context.span(node), **dict(fault.diagnostic.args)) from None
-        if function.name == "dyn" and self.context.function and not self.context.declares_dims:
-            raise error("DynamicExtentPlace", self.context.span(node), name=value.name)
+        if function.name in language.EXTENT_NAMES and self.context.function and not self.context.declares_dims:
+            raise error("DynamicExtentPlace", self.context.span(node), name=next(iter(values.values())))
         return value
 
     def _ceildiv(self, node: ast.Call, items: list[tuple[ast.expr, Any]]) -> Any:
@@ -385,10 +460,14 @@ class Expressions:
         exprs = [self.index(item, value, "an operand of T.ceildiv") for item, value in items]
         return _core.ceil_div(*exprs)
 
-    def _python_call(self, function: Any, node: ast.Call) -> Any:
-        """A call of a Python object: run while parsing when all its arguments are known then."""
+    def _python_call(self, function: Any, node: ast.Call, whole: bool) -> Any:
+        """A call of a Python object: run while parsing when all its arguments are known then, else inlined."""
         context = self.context
-        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+        helper = helper_of(function) if self.inline is not None else None
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if helper is not None and (helper.always or any(map(is_slice, given))):
+            return self.inline(helper, node, whole)
+        for argument in given:
             if isinstance(argument, ast.Starred):
                 raise context.unsupported(argument, "'*' before an argument", "write the arguments one by one")
         args = [self.evaluate(argument) for argument in node.args]
@@ -397,21 +476,36 @@ class Expressions:
             raise context.unsupported(node, f"a call of {quote(node.func)}, which is no function",
                                       "see docs/language.md")
         values = [*args, *keywords.values()]
-        if context.text_mode and (function is range or not all(_is_small(value) for value in values)):
+        if context.text_mode and (function is range or not all(is_small(value) for value in values)):
             raise context.unsupported(node, f"a call of {quote(node.func)}",
                                       "the text calls T and min, max, abs, len only")
         if all(is_plain(value) for value in values):
             if None in keywords:
                 raise context.unsupported(node, "'**' before an argument", "write the arguments one by one")
-            return self.on_host(node, lambda: function(*args, **keywords))
+            try:
+                return self.on_host(node, lambda: function(*args, **keywords))
+            except Error as fault:
+                if helper is None or fault.name != "OutsideKernel":  # it computes with T: a part of the program
+                    raise
+        if helper is not None:
+            return self.inline(helper, node, whole, args, keywords)
         if not keywords and any(function is known for known in _BUILTIN_OPERATORS):
             return self._builtin_operator(_BUILTIN_OPERATORS[function], node, args)
         if any(function is known for known in _CONVERSIONS):
             raise context.unsupported(node, f"'{function.__name__}' of a run-time value", "use T.cast(x, dtype)")
-        remedy = ["call it with constants, or write its expression here: the body of a Python function is not compiled"]
-        if not _is_own(function):
+        remedy = ["call it with constants, or write its expression here: only Python functions whose source can be "
+                  "read are compiled"]
+        if not is_own(function):
             remedy = counterpart(getattr(function, "__name__", None), language.NAMES) or remedy
         raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values", *remedy)
+
+    def defined(self, node: ast.FunctionDef | ast.Lambda) -> Helper:
+        """The helper of a definition inside the kernel; defaults are evaluated here, as in Python."""
+        names = [each.arg for each in node.args.args]
+        values = [self.evaluate(value) for value in node.args.defaults]
+        scope = self.context.scope
+        return nested(node, self.context.text, scope.surroundings, scope,
+                      dict(zip(names[len(names) - len(values) :], values)))
 
     def _builtin_operator(self, name: str, node: ast.Call, values: list[Any]) -> Any:
         operands = [self.operand(item, value, name.lower()) for item, value in zip(node.args, values)]
@@ -459,14 +553,14 @@ class Expressions:
         """
         if isinstance(value, _core.Expr):
             return value
-        if isinstance(value, _core.Buffer):
+        if isinstance(value, (_core.Buffer, View, Part)):
             indices = ", ".join("ijklmn"[: value.rank]) if value.rank <= 6 else "..."
             raise self.context.unsupported(node, f"the whole buffer '{value.name}' as a value",
                                            f"index it, '{value.name}[{indices}]', inside a loop")
         plain_number = number(value)
         if plain_number is None:
             what = f"an operand of '{_text_of(operation)}'" if operation else "the value"
-            raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="a number",
+            raise error("WrongType", self.context.span(node), what=what, given=kind_of(value), expected="a number",
                         fixes=["scalars are numbers and elements of buffers"])
         return self.in_range(node, plain_number, dtype)
 
@@ -483,12 +577,8 @@ class Expressions:
                         expected=dtype, fixes=[fix])
         return value - 2**64 if value >= 2**63 else value
 
-    def expression(self, node: ast.expr) -> _core.Expr:
-        """A scalar expression; a plain number takes its own type (index, float32 or bool)."""
-        return self.typed(node, self.evaluate(node))
-
     def typed(self, node: ast.expr, value: Any) -> _core.Expr:
-        """A value as a scalar expression."""
+        """A value as a scalar expression; a plain number takes its own type (index, float32 or bool)."""
         operand = self.operand(node, value, "")
         if isinstance(operand, _core.Expr):
             return operand
@@ -500,10 +590,12 @@ class Expressions:
         plain_number = number(value)
         if plain_number is not None and isinstance(plain_number, int) and not isinstance(plain_number, bool):
             return _core.int_imm(self.in_range(node, plain_number), "index", self.context.span(node))
+        if isinstance(value, _core.Expr) and "int" in value.dtype:
+            return as_index(value)
         if isinstance(value, _core.Expr) and value.dtype == "index":
             return value
-        raise error("WrongType", self.context.span(node), what=what, given=_kind_of(value), expected="an index",
-                    fixes=["extents and bounds are integers; T.index(x) makes an index of a loaded integer"])
+        raise error("WrongType", self.context.span(node), what=what, given=kind_of(value), expected="an index",
+                    fixes=["extents and bounds are integers"])
 
     def index_list(self, node: ast.expr, what: str) -> list[_core.Expr]:
         """A list or tuple of index expressions; a single one stands for a list of one."""
@@ -514,9 +606,11 @@ class Expressions:
             return [self.index(node, item, what) for item in value]
         return [self.index(node, value, what)]
 
-    def indices(self, buffer: _core.Buffer, node: ast.Subscript) -> list[_core.Expr]:
-        """The indices of one element (or tile) of a buffer."""
+    def indices(self, buffer: _core.Buffer | View | Part, node: ast.Subscript) -> list[_core.Expr]:
+        """The indices of one element (or tile) of a buffer or a view."""
         items = subscripts(node)
+        if isinstance(buffer, (View, Part)) and self.context.tile_loops:
+            raise self.context.unsupported(node, "a view in a loop over tiles", "loop over elements by T.Parallel")
         if len(items) != buffer.rank:
             raise error("IndexCount", self.context.span(node), buffer=buffer.name, rank=buffer.rank, given=len(items))
         for item in items:
@@ -525,18 +619,17 @@ class Expressions:
                                                "index one element, or use T.copy or T.fill")
         return [self.subscript_index(buffer, item) for item in items]
 
-    def subscript_index(self, buffer: _core.Buffer, node: ast.expr) -> _core.Expr:
+    def subscript_index(self, buffer: _core.Buffer | View | Part, node: ast.expr) -> _core.Expr:
         """One index of a buffer."""
         value = self.evaluate(node)
         span = self.context.span(node)
         if isinstance(value, _core.Expr):
-            if value.dtype != "index":
-                raise error("IndexType", span, buffer=buffer.name, dtype=value.dtype,
-                            fixes=[f"write T.index({quote(node)[1:-1]})"] if "int" in value.dtype else [])
-            return value
+            if value.dtype != "index" and "int" not in value.dtype:
+                raise error("IndexType", span, buffer=buffer.name, dtype=value.dtype)
+            return as_index(value)
         plain_number = number(value)
         if not isinstance(plain_number, int) or isinstance(plain_number, bool):
-            raise error("IndexType", span, buffer=buffer.name, dtype=_kind_of(value))
+            raise error("IndexType", span, buffer=buffer.name, dtype=kind_of(value))
         if plain_number < 0:
             raise error("NegativeIndex", span, buffer=buffer.name, index=plain_number)
         return _core.int_imm(self.in_range(node, plain_number), "index", span)
@@ -565,20 +658,7 @@ class Expressions:
 
     def dtype(self, node: ast.expr, value: Any) -> DType:
         """An element type: its name, T's object, or a NumPy or PyTorch dtype."""
-        name = value if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", None)
-        if not isinstance(name, str):
-            name = shown(value).rpartition(".")[2]
-        # Other libraries call the language's float8_e4m3 float8_e4m3fn; their float8_e4m3 is a type with infinities.
-        foreign = name if not isinstance(value, (str, DType)) else ""
-        found = _core.parse_dtype("float8_e4m3" if foreign == "float8_e4m3fn" else name)
-        if found is None or foreign == "float8_e4m3" or isinstance(value, (_core.Expr, _core.Buffer)):
-            names = _core.dtype_names()
-            fixes = [f"{fix} dtypes are: {', '.join(names)}" for fix in suggestion(name, names)]
-            if foreign == "float8_e4m3":
-                name = f"the {foreign} of ml_dtypes"
-                fixes = ['"float8_e4m3" has no infinity, as float8_e4m3fn elsewhere; write one of the two']
-            raise error("UnknownDType", self.context.span(node), name=name, known=", ".join(names), fixes=fixes)
-        return DType(found)
+        return dtype_of(self.context, node, value)
 
     def literal(self, arguments, name: str, kind: type | tuple, expected: str, remedy: str) -> Any:
         """A compile-time argument of a Python type; the parameter's default when it is not given."""
@@ -596,65 +676,12 @@ class Expressions:
         raise self.context.bad_argument(node, arguments.construct.text, name, f"it is not {expected}", remedy)
 
 
-def subscripts(node: ast.Subscript) -> list[ast.expr]:
-    """The parts between the brackets."""
-    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-def number(value: Any) -> bool | int | float | None:
-    """A plain number (NumPy's scalars too) as Python's own, or None."""
-    if isinstance(value, (bool, int, float)):
-        return value
-    try:
-        if type(value).__name__ in ("bool_", "bool"):
-            return bool(value)
-        if isinstance(value, numbers.Integral):
-            return int(value)
-        return float(value) if isinstance(value, numbers.Real) else None
-    except (ArithmeticError, TypeError, ValueError):  # a fraction beyond float64, or a type that breaks its word
-        return None
-
-
-def plain(value: _core.Expr) -> Any:
-    """A constant index as a Python int, any other expression as it is."""
-    return value.value if isinstance(value, _core.IntImm) and value.dtype == "index" else value
-
-
-def is_plain(value: Any) -> bool:
-    """Is the value known while parsing, down to the elements of tuples, lists and dicts?"""
-    if isinstance(value, (tuple, list)):
-        return all(is_plain(item) for item in value)
-    if isinstance(value, dict):
-        return all(is_plain(item) for item in value.values())
-    return not isinstance(value, (_core.Expr, _core.Buffer))
-
-
-def _is_small(value: Any) -> bool:
-    """May a builtin of helve.parse take the value? Numbers, expressions, and what was written out."""
-    if isinstance(value, (tuple, list)):
-        return all(_is_small(item) for item in value)
-    return isinstance(value, (str, _core.Expr, _core.Buffer)) or number(value) is not None
-
-
-def is_language(value: Any) -> bool:
-    """Is the value a name below T?"""
-    return value is language or isinstance(value, (Construct, DType, Namespace, FrontEnd))
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, _core.Expr):
-        return value.dtype
-    return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
-        type(value), _core.with_article(type(value).__name__)
-    )
-
-
 def _text_of(operation: str) -> str:
     return next((text.strip() for name, text, _, _ in _core.operator_rows() if name == operation), operation)
 
 
-_STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "may_alias", "assume", "update", "store_nontemporal",
-               "prefetch")
+_STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "use_swizzle", "may_alias", "assume", "update",
+               "store_nontemporal", "prefetch")
 
 
 def _remedy_for(construct: Construct) -> str:
@@ -662,6 +689,8 @@ def _remedy_for(construct: Construct) -> str:
         return f"assign it to a name: x = {construct.text}(...)"
     if construct.name == "Kernel":
         return "write 'with T.Kernel(...) as ...:'"
+    if construct.name == "role":
+        return "write 'with T.role(...):'"
     if construct.name in _STATEMENTS or hasattr(construct, "op"):
         return "write it as a statement of its own"
     return f"write 'for ... in {construct.text}(...):'"

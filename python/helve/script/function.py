@@ -45,7 +45,7 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
         _core.verify(function)
     except Error as fault:
         raise at_argument(context, node, fault) from None
-    if context.calls:
+    if context.calls or context.read:
         _check_limits(context, function, head)
     return function
 
@@ -89,6 +89,8 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
         _add_dims(context, declared)
         buffer = _tensor(statements, name, node, declared, span)
         context.params.append(buffer)
+        if declared.out:
+            context.outputs.append(name)
         context.scope.bind(name, buffer, span, "parameter")
     elif isinstance(declared, DType):
         variable = context.make_var(name, str(declared))
@@ -163,5 +165,6 @@ def guarded(context: Context, parse) -> Any:
         text = textwrap.dedent("\n".join(line for line in context.lines if line != "if True:"))
         raise InternalError(f"{fault}\n{ASK_FOR_REPORT}\n\n# helve {_core.__version__}\n{text}\n") from None
     except RecursionError:
-        span = _core.Span(context.filename, 1 + context.offset, 1, 1 + context.offset, 1)
+        line = 1 + context.text.offset
+        span = _core.Span(context.text.filename, line, 1, line, 1)
         raise error("TextLimit", span, limit=DEPTH_LIMIT, unit="nested levels") from None

@@ -38,6 +38,13 @@ def layout(expressions: Expressions, function: str, parameter: str, node: ast.ex
     return value
 
 
+def use_swizzle(expressions: Expressions, call: ast.Call) -> None:
+    """`T.use_swizzle(panel_size)`: the order of blocks is not a program's to say."""
+    match(expressions.context, language.use_swizzle, call)
+    expressions.context.warn(call, "HintWithoutEffect", hint="T.use_swizzle",
+                             reason="helve chooses the order of blocks")
+
+
 def annotate_layout(expressions: Expressions, call: ast.Call) -> None:
     """`T.annotate_layout({buffer: layout})`: what the allocations would say by `layout=`."""
     context = expressions.context
@@ -50,6 +57,11 @@ def annotate_layout(expressions: Expressions, call: ast.Call) -> None:
         buffer = expressions.evaluate(key)
         if not isinstance(buffer, _core.Buffer):
             raise context.bad_argument(key, function.text, "layouts", "it is not a buffer", "write {buffer: layout}")
+        if expressions.callee(value) is language.make_swizzled_layout:
+            match(context, language.make_swizzled_layout, value)
+            context.warn(value, "HintWithoutEffect", hint="T.make_swizzled_layout",
+                         reason="helve chooses the layouts of buffers that have none")
+            continue
         if buffer.layout is not None or buffer in context.placed:
             raise context.bad_argument(key, function.text, "layouts", "it has a layout", "give a buffer one layout")
         context.placed[buffer] = placed(expressions, function.text, "layouts", value, buffer)

@@ -14,7 +14,8 @@ from helve.errors import error
 from helve.language.constructs import Construct
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
-from helve.script.expressions import Expressions, number
+from helve.script.expressions import Expressions
+from helve.script.values import number
 from helve.script.operations import extent_between
 
 _KINDS = {
@@ -177,7 +178,7 @@ def _steps(distance: _core.Expr, step: int, span: _core.Span) -> _core.Expr:
 
 
 def _stages(expressions: Expressions, arguments: Arguments) -> int:
-    stages = expressions.literal(arguments, "num_stages", int, "a compile-time integer", "write a constant from 1 on")
-    if not 1 <= stages < 2**31:
+    stages = expressions.literal(arguments, "num_stages", int, "a compile-time integer", "write a constant from 0 on")
+    if not 0 <= stages < 2**31:
         raise error("StageCount", expressions.context.span(arguments["num_stages"]), stages=stages)
-    return number(stages)
+    return max(number(stages), 1)  # 0 is no overlap, as 1 is

@@ -10,11 +10,14 @@ from typing import Any
 
 from helve import _core, language
 from helve.errors import error
-from helve.language.constructs import Construct, TileOperation
-from helve.script import layouts
+from helve.language.constructs import Construct, DType, TileOperation
+from helve.script import layouts, views
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
-from helve.script.expressions import Expressions, number, plain, subscripts
+from helve.script.expressions import Expressions
+from helve.script.reshape import Copies, view
+from helve.script.values import number, plain, subscripts
+from helve.script.views import Part, View
 
 _SCOPES = {
     "alloc_global": "global",
@@ -22,6 +25,7 @@ _SCOPES = {
     "alloc_shared_tiles": "shared",
     "alloc_fragment": "fragment",
     "alloc_local": "local",
+    "alloc_var": "local",
 }
 
 
@@ -36,6 +40,9 @@ def allocate(
     """The buffer of `name = T.alloc_...(shape, dtype)`."""
     context = expressions.context
     arguments = match(context, function, call)
+    if function is language.alloc_var:
+        dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
+        return _core.make_buffer(name, dtype, "local", [_core.int_imm(1)], [], [], span)
     shape = expressions.index_list(arguments["shape"], f"an extent of '{name}'")
     dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
     if "scope" in arguments.nodes:
@@ -46,6 +53,10 @@ def allocate(
     tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
     buffer = _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
     buffer = layouts.placed(expressions, function.text, "layout", arguments.get("layout"), buffer)
+    node = arguments.get("slots")
+    if node is not None:
+        slots = expressions.literal(arguments, "slots", int, "a number of slots", "write for example slots=4")
+        buffer = _core.with_slots(buffer, slots, context.span(node))
     node = arguments.get("offset")
     if node is None:
         return buffer
@@ -84,18 +95,24 @@ def region(expressions: Expressions, node: ast.expr, function: str, parameter: s
     sliced = isinstance(node, ast.Subscript)
     base = node.value if sliced else node
     buffer = expressions.evaluate(base) if isinstance(base, (ast.Name, ast.Subscript, ast.Attribute)) else None
-    if not isinstance(buffer, _core.Buffer):
+    if isinstance(buffer, View):
+        raise context.bad_argument(node, function, parameter, "it is a part of a view",
+                                   f"pass the whole view, or a part of '{buffer.name}' itself")
+    if not isinstance(buffer, (_core.Buffer, Part)):
         raise context.bad_argument(node, function, parameter, "it is not a buffer or a part of one",
                                    "pass a buffer, whole or with slices: A, A[0:32, :]")
     if not sliced:
-        return _core.whole_region(buffer)
+        return _core.Region(buffer.buffer, buffer.ranges) if isinstance(buffer, Part) else _core.whole_region(buffer)
     items = subscripts(node)
     if len(items) != buffer.rank:
         raise error("IndexCount", context.span(node), buffer=buffer.name, rank=buffer.rank, given=len(items))
-    return _core.Region(buffer, [_range(expressions, buffer, d, item) for d, item in enumerate(items)])
+    ranges = [_range(expressions, buffer, d, item) for d, item in enumerate(items)]
+    if isinstance(buffer, Part):
+        return _core.Region(buffer.buffer, buffer.within(ranges))
+    return _core.Region(buffer, ranges)
 
 
-def _range(expressions: Expressions, buffer: _core.Buffer, dim: int, node: ast.expr) -> _core.Range:
+def _range(expressions: Expressions, buffer: _core.Buffer | Part, dim: int, node: ast.expr) -> _core.Range:
     if not isinstance(node, ast.Slice):
         return _core.Range(expressions.subscript_index(buffer, node), _core.int_imm(1), True)
     context = expressions.context
@@ -122,26 +139,37 @@ def extent_between(begin: _core.Expr, end: _core.Expr, span: _core.Span) -> _cor
 def _is_element(expressions: Expressions, node: ast.expr) -> bool:
     """Does the operand name one element: a buffer with a subscript and no slice?"""
     return (isinstance(node, ast.Subscript) and not any(isinstance(item, ast.Slice) for item in subscripts(node))
-            and isinstance(expressions.evaluate(node.value), _core.Buffer))
+            and isinstance(expressions.evaluate(node.value), (_core.Buffer, View, Part)))
 
 
 def _is_region(expressions: Expressions, node: ast.expr) -> bool:
     """Does the operand name a box of a buffer, rather than a scalar?"""
     if isinstance(node, ast.Subscript):
         return any(isinstance(item, ast.Slice) for item in subscripts(node))
-    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(expressions.evaluate(node), _core.Buffer)
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(expressions.evaluate(node),
+                                                                        (_core.Buffer, Part))
+
+
+def _place(expressions: Expressions, node: ast.Subscript) -> tuple[_core.Buffer, list[_core.Expr]]:
+    """The buffer and the subscripts of the element that a subscript names, also of a view or a part."""
+    context, base = expressions.context, expressions.evaluate(node.value)
+    indices = expressions.indices(base, node)
+    if isinstance(base, _core.Buffer):
+        return base, indices
+    if base.dtype != base.buffer.dtype:
+        raise context.unsupported(node, "an update of a view as another type", "load the element, and store it")
+    return base.buffer, views.base_indices(base, indices)
 
 
 def _atomic_store(expressions: Expressions, function: TileOperation, arguments: Arguments) -> _core.Stmt:
     """The update of one element."""
     context = expressions.context
     target, value = (arguments[p.name] for p in function.parameters)
-    buffer = expressions.evaluate(target.value)
+    buffer, indices = _place(expressions, target)
     if _is_region(expressions, value):
         raise context.bad_argument(value, function.text, "value", "dst is one element",
                                    "give a scalar, or a region for dst")
     operand = expressions.stored(value, expressions.evaluate(value), buffer.dtype)
-    indices = expressions.indices(buffer, target)
     return _core.store(buffer, indices, operand, context.span(target), function.name)
 
 
@@ -151,8 +179,7 @@ def _element(expressions: Expressions, arguments: Arguments, name: str) -> tuple
     if not _is_element(expressions, node):
         raise expressions.context.bad_argument(node, arguments.construct.text, name, "it is not one element",
                                                "write a buffer with a subscript for each dimension")
-    buffer = expressions.evaluate(node.value)
-    return buffer, expressions.indices(buffer, node)
+    return _place(expressions, node)
 
 
 def _buffer(expressions: Expressions, arguments: Arguments, name: str, what: str, remedy: str) -> _core.Buffer:
@@ -210,26 +237,58 @@ def peer(expressions: Expressions, call: ast.Call, name: str, span: _core.Span) 
     return _core.peer(_core.declare_again(source, name, span), source, core, span)
 
 
-def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> _core.Stmt:
-    """The statement of a call of a row of the table."""
+def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> list[_core.Stmt]:
+    """The statements of a call of a row of the table: one, and what writes back to views."""
     context = expressions.context
     arguments = match(context, function, call)
     sources = [p for p in function.parameters if p.kind == "Source"]
     if sources and _is_element(expressions, arguments["dst"]):
-        return _atomic_store(expressions, function, arguments)
+        return [_atomic_store(expressions, function, arguments)]
+    copies = Copies(expressions, function.text)
     operands: dict[str, Any] = {}
     for parameter in function.parameters:
         boxed = parameter in sources and _is_region(expressions, arguments[parameter.name])
         barriers = parameter.kind == "Barriers" and arguments.get(parameter.name) is not None
         if boxed or barriers or parameter.kind in ("In", "Out", "InOut"):
-            operands[parameter.name] = region(expressions, arguments[parameter.name], function.text, parameter.name)
+            node = arguments[parameter.name]
+            seen = expressions.evaluate(node) if isinstance(node, (ast.Name, ast.Attribute)) or (
+                expressions.callee(node) in (language.reshape, language.view)) else None
+            if isinstance(seen, View):
+                keeps = "clear" in arguments.nodes
+                operands[parameter.name] = copies.of(node, parameter.name, parameter.kind, seen, keeps)
+            else:
+                operands[parameter.name] = region(expressions, node, function.text, parameter.name)
+    if function.op in _COPIES:
+        operands |= _opened(operands["src"], operands["dst"])
     written = next((operands[p.name] for p in function.parameters if p.kind in ("Out", "InOut")), None)
     for parameter in function.parameters:
         if parameter.name not in operands:
             operands[parameter.name] = _scalar_operand(expressions, arguments, parameter, written)
     given = [arguments.get(p.name) for p in function.parameters]
-    return _core.tile_op(function.op, [operands[p.name] for p in function.parameters], context.span(call.func),
-                         [_core.Span() if node is None else context.span(node) for node in given])
+    operation = _core.tile_op(function.op, [operands[p.name] for p in function.parameters], context.span(call.func),
+                              [_core.Span() if node is None else context.span(node) for node in given])
+    return [operation, *copies.write_back()]
+
+
+_COPIES = ("Copy", "CopyAsync")
+
+
+def _opened(src: _core.Region, dst: _core.Region) -> dict[str, _core.Region]:
+    """The operands of a copy, of which one may be a point, `T.copy(A[i, j], tile)`: where the other's box begins."""
+    pair = {"src": src, "dst": dst}
+    points = [name for name, region in pair.items() if region.ranges and all(r.point for r in region.ranges)]
+    if len(points) != 1:
+        return pair
+    (name,) = points
+    extents = [r.extent for r in pair["dst" if name == "src" else "src"].ranges if not r.point]
+    ranges = list(pair[name].ranges)
+    while len(extents) > len(ranges) and isinstance(extents[0], _core.IntImm) and extents[0].value == 1:
+        extents = extents[1:]
+    if len(extents) > len(ranges):
+        return pair
+    first = len(ranges) - len(extents)
+    ranges[first:] = [_core.Range(r.begin, extent) for r, extent in zip(ranges[first:], extents)]
+    return {**pair, name: _core.Region(pair[name].buffer, ranges)}
 
 
 def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, written: _core.Region | None) -> Any:
@@ -288,10 +347,24 @@ def _operator(expressions: Expressions, call: ast.Call) -> Any:
 
 
 def _cast(expressions: Expressions, call: ast.Call) -> _core.Expr:
-    arguments = match(expressions.context, language.cast, call)
+    function = expressions.evaluate(call.func)
+    arguments = match(expressions.context, function, call)
     dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
     value = expressions.evaluate(arguments["x"])
     return expressions.convert(arguments["x"], value, dtype, expressions.context.span(call))
+
+
+def _reinterpret(expressions: Expressions, call: ast.Call) -> _core.Expr:
+    arguments = match(expressions.context, expressions.evaluate(call.func), call)
+    (x_node, x), (dtype_node, value) = ((arguments[n], expressions.evaluate(arguments[n])) for n in ("x", "dtype"))
+    if isinstance(x, str):  # as TVM writes it
+        (x_node, x), (dtype_node, value) = (dtype_node, value), (x_node, x)
+    dtype = expressions.dtype(dtype_node, value)
+    bits = number(x)
+    if isinstance(bits, int) and not isinstance(bits, bool) and not dtype.startswith(("index", "bool")):
+        x = expressions.convert(x_node, bits, DType(f"{'u' if bits >= 0 else ''}int{_core.dtype_bits(dtype)}"),
+                                expressions.context.span(x_node))
+    return _core.bitcast(expressions.typed(x_node, x), dtype, expressions.context.span(call))
 
 
 def _misalignment(expressions: Expressions, call: ast.Call) -> _core.Expr:
@@ -341,6 +414,11 @@ def _local_shape(expressions: Expressions, call: ast.Call) -> tuple:
 HANDLERS = {
     **{name: _operator for name, value in language.NAMES.items() if isinstance(value, language.Operator)},
     "cast": _cast,
+    "Cast": _cast,
+    "reshape": view,
+    "view": view,
+    "reinterpret": _reinterpret,
+    "bitcast": _reinterpret,
     "clamp": _clamp,
     "misalignment": _misalignment,
     "get_sharded_shape": _get_sharded_shape,

@@ -23,16 +23,18 @@ class PrimFunc:
     Attributes:
         function: the function of the core.
         name: its name.
+        outputs: the parameters that calls make and return where nothing else is said, by name.
     """
 
     # The parser stands above this module and gives its entry: from the text of a function to that of the core.
     read: Callable | None = None
     _functions: tuple[str, ...] = ("function",)  # the attributes that are functions of the core
 
-    def __init__(self, function: _core.Function, doc: str | None = None):
+    def __init__(self, function: _core.Function, doc: str | None = None, outputs: tuple[str, ...] = ()):
         if not isinstance(function, _core.Function):
             raise TypeError(f"PrimFunc: a function of the core is wanted, not a '{type(function).__name__}'")
         self.function = function
+        self.outputs = outputs
         self._describe(doc)
 
     def _describe(self, doc: str | None) -> None:
@@ -62,16 +64,17 @@ class PrimFunc:
 
     def __reduce__(self) -> tuple:
         texts = {name: _core.print(getattr(self, name)) for name in self._functions}
-        return _restored, (type(self), texts, self.__doc__)
+        return _restored, (type(self), texts, self.__doc__, self.outputs)
 
     def __repr__(self) -> str:
         return f"<helve kernel function {call_text(self.function)}>"
 
 
-def _restored(kind: type, texts: dict[str, str], doc: Any) -> PrimFunc:
+def _restored(kind: type, texts: dict[str, str], doc: Any, outputs: tuple[str, ...] = ()) -> PrimFunc:
     """The function that was pickled."""
     out = object.__new__(kind)
     for name, text in texts.items():
         setattr(out, name, PrimFunc.read(text))
+    out.outputs = outputs
     out._describe(doc)
     return out

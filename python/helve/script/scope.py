@@ -24,10 +24,14 @@ _SAFE = {name: getattr(builtins, name) for name in ("min", "max", "abs", "range"
 
 @dataclass(frozen=True)
 class Binding:
-    """A name of the kernel: its value and what kind of name it is ("parameter", "loop" or "name")."""
+    """A name of the kernel: its value and what kind of name it is ("parameter", "loop", "variable" or "name").
+
+    The value of a variable, which T.alloc_var makes, is the buffer that holds it.
+    """
 
     value: Any
     kind: str = "name"
+    span: _core.Span = field(default_factory=_core.Span)
 
 
 @dataclass
@@ -69,10 +73,11 @@ def closure_of(code: CodeType, closure: tuple | None) -> dict[str, Any]:
 
 
 class Scope:
-    """The blocks of a kernel, innermost last."""
+    """The blocks of a kernel, innermost last; or of a function inside it, where `outer` is the kernel's scope."""
 
-    def __init__(self, surroundings: Surroundings):
+    def __init__(self, surroundings: Surroundings, outer: Scope | None = None):
         self.surroundings = surroundings
+        self.outer = outer
         self.blocks: list[dict[str, Binding]] = [{}]
         self._left: dict[str, tuple[str, int]] = {}
 
@@ -85,12 +90,19 @@ class Scope:
         finally:
             self._left.update({name: (binding.kind, last_line) for name, binding in self.blocks.pop().items()})
 
-    def find(self, name: str) -> Binding | None:
-        """The innermost binding of `name` in the kernel."""
+    def own(self, name: str) -> Binding | None:
+        """The innermost binding of `name` in these blocks."""
         for block in reversed(self.blocks):
             if name in block:
                 return block[name]
         return None
+
+    def find(self, name: str) -> Binding | None:
+        """The binding that `name` means: in these blocks or, for a name that they do not bind, around them."""
+        binding = self.own(name)
+        if binding is None and self.outer is not None and name not in self.surroundings.local_names:
+            return self.outer.find(name)
+        return binding
 
     def lookup(self, name: str, span: _core.Span) -> Any:
         """The value of `name`; UnknownName when there is none."""
@@ -114,22 +126,27 @@ class Scope:
 
     def known_names(self) -> list[str]:
         """Names that can be meant, innermost first."""
-        return [name for block in reversed(self.blocks) for name in block] + self.surroundings.names()
+        around = self.outer.known_names() if self.outer is not None else []
+        return [name for block in reversed(self.blocks) for name in block] + around + self.surroundings.names()
 
-    def check_bindable(self, name: str, span: _core.Span) -> None:
-        """Refuses to rebind a parameter, a loop variable or a name of an outer block."""
-        binding = self.find(name)
+    def check_bindable(self, name: str, span: _core.Span, kind: str = "name") -> None:
+        """Refuses to rebind a parameter, a loop variable or a name of an outer block, as what `kind` says."""
+        binding = self.own(name)
         if binding is None or name == "_":
             return
         if binding.kind == "parameter":
             scalar = isinstance(binding.value, _core.Expr)
             raise error("AssignToParameter", span, name=name, fixes=["choose another name"] if scalar else [])
         if binding.kind == "loop":
-            raise error("AssignToLoopVariable", span, name=name)
+            if kind != "loop":
+                raise error("AssignToLoopVariable", span, name=name)
+            note = _core.Note(f"the loop or kernel around it has the variable '{name}' too", binding.span)
+            raise error("AssignToLoopVariable", span, name=name, notes=[note],
+                        fixes=["give the variable of one of the two loops another name"])
         if name not in self.blocks[-1]:
             raise error("RebindOuterName", span, name=name)
 
     def bind(self, name: str, value: Any, span: _core.Span, kind: str = "name") -> None:
         """Binds `name` in the innermost block."""
-        self.check_bindable(name, span)
-        self.blocks[-1][name] = Binding(value, kind)
+        self.check_bindable(name, span, kind)
+        self.blocks[-1][name] = Binding(value, kind, span)

@@ -10,17 +10,21 @@ from typing import Any
 
 from helve import _core, language
 from helve.errors import error
-from helve.language.constructs import Construct, TileOperation
-from helve.script import calls, layouts, loops, operations
+from helve.language.constructs import Construct, LibraryFunction, TileOperation
+from helve.script import calls, layouts, loops, operations, views
 from helve.script.arguments import match
 from helve.script.context import Context, quote
-from helve.script.expressions import Expressions, is_plain
+from helve.script.expressions import Expressions
+from helve.script.inline import Inliner, only_computes
+from helve.script.jumps import Jumps
+from helve.script.values import is_plain, subscripts
+from helve.script.views import Part, View
 from helve.script.prim_func import PrimFunc
 
 _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "Return": ("'return'", "results leave a kernel through its tensor parameters; guard the rest with 'if'"),
-    "Break": ("'break'", "put the condition into a 'while'"),
-    "Continue": ("'continue'", "put the rest of the body under an 'if'"),
+    "Break": ("'break' here", "jump out of loops of T.serial, T.unroll, range and 'while'"),
+    "Continue": ("'continue' here", "put the rest of the body under an 'if'"),
     "Try": ("'try'", "a kernel raises nothing"),
     "TryStar": ("'try'", "a kernel raises nothing"),
     "Raise": ("'raise'", "a kernel raises nothing"),
@@ -31,7 +35,6 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "Import": ("'import'", "import outside the kernel"),
     "ImportFrom": ("'import'", "import outside the kernel"),
     "ClassDef": ("a class", "define it outside the kernel"),
-    "FunctionDef": ("a nested function", "define it outside the kernel"),
     "AsyncFunctionDef": ("a nested function", "define it outside the kernel"),
     "AsyncFor": ("'async for'", "a kernel has no coroutines"),
     "AsyncWith": ("'async with'", "a kernel has no coroutines"),
@@ -46,11 +49,13 @@ class Statements:
     def __init__(self, context: Context):
         self.context = context
         self.expressions = Expressions(context, operations.HANDLERS)
+        self.inliner = Inliner(context, self.expressions, self.statement)
+        self.expressions.inline = self.inliner.call
+        self.jumps = Jumps(context, self.expressions, self.statement, self.block)
 
     def body(self, nodes: list[ast.stmt]) -> None:
         """Parses statements into the innermost block."""
-        for node in nodes:
-            self.statement(node)
+        self.jumps.body(nodes)
 
     def statement(self, node: ast.stmt) -> None:
         """Parses one statement."""
@@ -58,6 +63,8 @@ class Statements:
         method = getattr(self, f"_{kind.lower()}", None)
         if method is None:
             construct, remedy = _UNSUPPORTED.get(kind, (f"'{kind}'", "see docs/language.md"))
+            if kind == "Return" and self.context.helpers:
+                construct, remedy = "'return' inside a loop or a block", "return at the end, or in branches of an 'if'"
             raise self.context.unsupported(node, construct, remedy)
         method(node)
 
@@ -72,11 +79,14 @@ class Statements:
             return
         function = self.expressions.callee(call)
         if isinstance(function, TileOperation):
-            self.context.emit(operations.tile_operation(self.expressions, function, call))
+            for statement in operations.tile_operation(self.expressions, function, call):
+                self.context.emit(statement)
         elif function is language.annotate_mesh_tensor:
             operations.annotate_mesh_tensor(self.expressions, call)
         elif function is language.annotate_layout:
             layouts.annotate_layout(self.expressions, call)
+        elif function is language.use_swizzle:
+            layouts.use_swizzle(self.expressions, call)
         elif function is language.update:
             self.context.emit(operations.update(self.expressions, call))
         elif function is language.store_nontemporal:
@@ -92,12 +102,24 @@ class Statements:
         elif isinstance(function, PrimFunc):
             self.context.emit(calls.call(self.expressions, function, call))
         else:
-            if isinstance(call, ast.Call) and function is None:
+            known = function is not None and not isinstance(function, LibraryFunction)
+            helper = None if known else self.expressions.helper(call)
+            if helper is not None and not only_computes(helper.body):
+                self.inliner.call(helper, call, True)
+                return
+            if isinstance(call, ast.Call) and function is None and helper is None:
                 raise self.context.unsupported(node, f"a call of {quote(call.func)} for its effect",
                                                "a kernel runs no Python; call it before or after the kernel")
             self.expressions.evaluate(call)
             raise self.context.unsupported(node, "an expression without effect",
                                            "store or bind its value, or remove it")
+
+    def _functiondef(self, node: ast.FunctionDef) -> None:
+        """A function of the kernel's own, which calls inline."""
+        for decorator in node.decorator_list:
+            if self.expressions.evaluate(decorator) is not language.macro:
+                raise self.context.unsupported(decorator, "this decorator", "remove it, or write '@T.macro'")
+        self.context.scope.bind(node.name, self.expressions.defined(node), self.context.span(node))
 
     # -- assignments --------------------------------------------------------------------------------------------------
 
@@ -111,9 +133,9 @@ class Statements:
         elif function is language.peer:
             self._peer(node, target)
         elif isinstance(target, ast.Subscript):
-            self._store(node, target, node.value, self.expressions.evaluate(node.value))
+            self._store(node, target, node.value, self.expressions.whole(node.value))
         else:
-            self._bind_target(node, target, node.value, self.expressions.evaluate(node.value))
+            self._bind_target(node, target, node.value, self.expressions.whole(node.value))
 
     def _allocate(self, node: ast.Assign, target: ast.expr, function: Construct) -> None:
         if not isinstance(target, ast.Name):
@@ -121,8 +143,17 @@ class Statements:
         span = self.context.span(node)
         self.context.scope.check_bindable(target.id, self.context.span(target))
         buffer = operations.allocate(self.expressions, function, node.value, target.id, span)
-        self.context.scope.bind(target.id, buffer, self.context.span(target))
+        kind = "variable" if function is language.alloc_var else "name"
+        self.context.scope.bind(target.id, buffer, self.context.span(target), kind)
         self.context.emit(_core.alloc(buffer, span))
+        if function is language.alloc_var:
+            self._initialise(node, buffer, match(self.context, function, node.value).get("init"))
+
+    def _initialise(self, node: ast.Assign, buffer: _core.Buffer, init: ast.expr | None) -> None:
+        """The first store to a variable, if it has one."""
+        value = None if init is None else self.expressions.evaluate(init)
+        if value is not None:
+            self._emit_store(node, buffer, [_core.int_imm(0)], self.expressions.stored(init, value, buffer.dtype))
 
     def _peer(self, node: ast.Assign, target: ast.expr) -> None:
         if not isinstance(target, ast.Name):
@@ -150,25 +181,44 @@ class Statements:
             raise self.context.unsupported(target, "this target of an assignment", "assign to a name or an element")
 
     def _bind(self, node: ast.stmt, target: ast.Name, value_node: ast.expr, value: Any) -> None:
-        """A run-time value becomes a variable; what is known while parsing stays a constant behind the name."""
-        span = self.context.span(target)
+        """A run-time value becomes a variable; what is known while parsing stays a constant behind the name.
+
+        Where nothing can be computed before what is being read, the name stands for the expression.
+        """
+        context, span = self.context, self.context.span(target)
+        variable = self._variable(target)
+        if variable is not None:
+            stored = self.expressions.stored(value_node, value, variable.dtype)
+            self._emit_store(node, variable, [_core.int_imm(0)], stored)
+            return
         if isinstance(value, _core.Expr):
-            self.context.scope.check_bindable(target.id, span)
-            variable = self.context.make_var(target.id, value.dtype)
-            self.context.emit(_core.bind(variable, value, self.context.span(node)))
-            value = variable
-        self.context.scope.bind(target.id, value, span)
+            context.scope.check_bindable(target.id, span)
+            in_tiles = context.tile_loops > 0 and context.helpers and only_computes(context.helpers[-1].body)
+            if context.lazy or in_tiles:
+                context.check_size(value, span)
+            else:
+                value = context.named(target.id, value, context.span(node))
+        context.scope.bind(target.id, value, span)
+
+    def _variable(self, target: ast.Name) -> _core.Buffer | None:
+        """The buffer of a variable of T.alloc_var, if the name is one."""
+        binding = self.context.scope.find(target.id)
+        return binding.value if binding is not None and binding.kind == "variable" else None
 
     def _store(self, node: ast.stmt, target: ast.Subscript, value_node: ast.expr, value: Any) -> None:
         buffer = self.expressions.evaluate(target.value)
-        if not isinstance(buffer, _core.Buffer):
+        if not isinstance(buffer, (_core.Buffer, View, Part)):
             raise self.context.unsupported(target, "a store to something that is no buffer", "store to a buffer")
-        if any(isinstance(item, ast.Slice) for item in operations.subscripts(target)):
+        if any(isinstance(item, ast.Slice) for item in subscripts(target)):
             raise self.context.unsupported(target, "a store to a slice", "use T.fill or T.copy")
         indices = self.expressions.indices(buffer, target)
         self._emit_store(node, buffer, indices, self.expressions.stored(value_node, value, buffer.dtype))
 
-    def _emit_store(self, node: ast.stmt, buffer: _core.Buffer, indices: list[_core.Expr], value: _core.Expr) -> None:
+    def _emit_store(self, node: ast.stmt, buffer: _core.Buffer | View | Part, indices: list[_core.Expr],
+                    value: _core.Expr) -> None:
+        if isinstance(buffer, (View, Part)):
+            self.context.emit(views.store(buffer, indices, value, self.context.span(node)))
+            return
         make = _core.tile_store if self.context.tile_loops else _core.store
         self.context.emit(make(buffer, indices, value, self.context.span(node)))
 
@@ -177,15 +227,17 @@ class Statements:
         target = node.target
         value = self.expressions.evaluate(node.value)
         if isinstance(target, ast.Name):
-            old = self.context.scope.lookup(target.id, self.context.span(target))
-            self.context.scope.check_bindable(target.id, self.context.span(target))
+            old = self.expressions.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+            if self._variable(target) is None:
+                self.context.scope.check_bindable(target.id, self.context.span(target))
             self._bind(node, target, node, self.expressions.binary(node, node.op, (target, old), (node.value, value)))
             return
         buffer = self.expressions.evaluate(target.value) if isinstance(target, ast.Subscript) else None
-        if not isinstance(buffer, _core.Buffer):
+        if not isinstance(buffer, (_core.Buffer, View, Part)):
             raise self.context.unsupported(target, "this target of an assignment", "assign to a name or an element")
         indices = self.expressions.indices(buffer, target)
-        load = _core.tile_load if self.context.tile_loops else _core.load
+        load = views.load if isinstance(buffer, (View, Part)) else (
+            _core.tile_load if self.context.tile_loops else _core.load)
         old = load(buffer, indices, self.context.span(target))
         value = self.expressions.binary(node, node.op, (target, old), (node.value, value))
         self._emit_store(node, buffer, indices, self.expressions.stored(node.value, value, buffer.dtype))
@@ -195,7 +247,7 @@ class Statements:
         if node.value is None:
             raise self.context.unsupported(node, "a declaration without a value", "bind the name to a value")
         dtype = self.expressions.dtype(node.annotation, self.expressions.evaluate(node.annotation))
-        value = self.expressions.stored(node.value, self.expressions.evaluate(node.value), dtype)
+        value = self.expressions.stored(node.value, self.expressions.whole(node.value), dtype)
         self._bind_target(node, node.target, node.value, value)
 
     # -- control flow -------------------------------------------------------------------------------------------------
@@ -221,11 +273,15 @@ class Statements:
 
     def _while(self, node: ast.While) -> None:
         self._no_else(node)
-        condition = self.expressions.evaluate(node.test)
+        with self.context.evaluated_lazily():  # before each iteration
+            condition = self.expressions.evaluate(node.test)
         if isinstance(condition, bool):
             condition = _core.bool_imm(condition, self.context.span(node.test))
         self.expressions.require_condition(node.test, condition)
-        self.context.emit(_core.while_loop(condition, self.block(node.body), self.context.span(node.test)))
+        with self.jumps.loop("while", node) as loop:
+            body = self.block(node.body)
+        condition = self.jumps.condition(loop, condition, node.test)
+        self.context.emit(_core.while_loop(condition, body, self.context.span(node.test)))
 
     def _no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:
@@ -241,11 +297,13 @@ class Statements:
         header = loops.parse_header(self.expressions, node)
         if header.tiles is not None:
             self.context.tile_loops += 1
-            body = self.block(node.body, header.bindings)
+            with self.jumps.loop("foreach_tiles", node):
+                body = self.block(node.body, header.bindings)
             self.context.tile_loops -= 1
             stmt = _core.for_tiles(header.tiles, header.vars, header.parallel, body, header.span)
         else:
-            body = self.block(node.body, header.bindings)
+            with self.jumps.loop(header.kind, node) as loop:
+                body = self.jumps.running(loop, self.block(node.body, header.bindings), node)
             stmt = _core.for_loop(header.kind, header.vars, header.begins, header.extents, body, header.num_stages,
                                   header.span, header.scheduled)
         self.context.emit(stmt)
@@ -254,6 +312,8 @@ class Statements:
         context = self.context
         item = node.items[0]
         function = self.expressions.callee(item.context_expr)
+        if len(node.items) == 1 and function is language.role:
+            return self._role(node, item)
         if len(node.items) > 1 or function is not language.Kernel:
             raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
         arguments = match(context, language.Kernel, item.context_expr)
@@ -268,6 +328,19 @@ class Statements:
         variables = [variable for _, variable, _ in bindings]
         outer = context.kernel_vars
         context.kernel_vars = variables
-        body = self.block(node.body, bindings)
+        with self.jumps.kernel():
+            body = self.block(node.body, bindings)
         context.kernel_vars = outer
         context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr)))
+
+    def _role(self, node: ast.With, item: ast.withitem) -> None:
+        context, call = self.context, item.context_expr
+        if item.optional_vars is not None:
+            raise context.unsupported(item.optional_vars, "a name for a role", "write 'with T.role(...):'")
+        arguments = match(context, language.role, call)
+        numbers = [
+            self.expressions.literal(arguments, name, int, "a compile-time integer", "write for example T.role(0, 256)")
+            for name in ("first", "threads", "registers")
+        ]
+        elect = self.expressions.literal(arguments, "elect", bool, "True or False", "write elect=True")
+        context.emit(_core.role(*numbers, elect, self.block(node.body), context.span(call)))

@@ -5,6 +5,7 @@ The interpreter judges each stage with all its checks on, so a wrong pass is fou
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -53,7 +54,8 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
     return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch, stream_bytes)
 
 
-def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0, placement: int = 0) -> None:
+def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0, placement: int = 0,
+              roles: int = 0) -> None:
     """Runs a function at any stage under the reference interpreter.
 
     Args:
@@ -63,6 +65,8 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
         steps: how many iterations and, of a checked run, accesses the run may make; 0: any number.
         placement: chooses where tensors begin (`T.misalignment`): each number puts them elsewhere, 0 at the most even
             addresses.
+        roles: the order in which the roles of a block run, each until it waits for a ring: 0: the first that can; 1:
+            the last; other numbers: one that is drawn at each event of a ring.
 
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
@@ -70,7 +74,7 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
     """
     if check not in ("in_turn", "barriers", "fences"):
         check_option("check", check)
-    Kernel(_core.interpreted(core_function(function), check, steps, placement))(*args)
+    Kernel(_core.interpreted(core_function(function), check, steps, placement, roles))(*args)
 
 
 def placements(text: str) -> tuple[int, ...]:
@@ -80,6 +84,12 @@ def placements(text: str) -> tuple[int, ...]:
         return (0,)
     chosen = zlib.crc32(text.encode())
     return (0, 1 + chosen % 1000, 1 + chosen // 1000 % 1000)
+
+
+def role_orders(text: str) -> tuple[int, ...]:
+    """The orders of roles to run a function with this text in, as arguments of `interpret`: each role first, and one
+    that the text determines; one where there are no roles."""
+    return (0, 1, 2 + zlib.crc32(text.encode()) % 1000) if "T.role(" in text else (0,)
 
 
 class Stage(NamedTuple):
@@ -201,12 +211,12 @@ def check_lowered(lowered: dict[Pipeline, list[tuple[str, _core.Function]]], mak
     for stage in distinct_stages(lowered):
         assert_round_trip(stage.function)
         text = _core.print(stage.function)
-        for placement in placements(text):
+        for placement, roles in itertools.product(placements(text), role_orders(text)):
             results = [make() for make in makes]
             try:
                 for args in results:
                     interpret(stage.function, *args, check=stage.check if check == "all" else check, steps=steps,
-                              placement=placement)
+                              placement=placement, roles=roles)
             except Error as fault:
                 if expected is None:
                     raise

@@ -13,6 +13,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/copy_queue.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "obligations.h"
 
@@ -144,6 +145,7 @@ class Waits {
   void operation(const Stmt& s, const TileOp& op) {
     const bool sources = op.waits_for_sources();
     const bool alone = op.is_by_tma() && !op.begins_copy();  // waited for at once
+    if (op.barriers() && is_ring(*op.barriers()->buffer)) return;  // rings have a proof of their own (analysis/rings.h)
     const bool copies = op.begins_copy() || (alone && sources && is_global(*op.region(1).buffer));
     const bool open = in_iteration_ || !is_group(op);  // until the next commit
     for (const RegionAccess& access : direct_accesses(s)) use(access, copies ? &op : nullptr);

@@ -81,6 +81,7 @@ CExpr CEmitter::expr(const Expr& e) {
     }
     case ExprKind::Apply: return apply(*as<Apply>(e));
     case ExprKind::Cast: return conversion(as<Cast>(e)->value, e->dtype, e->dtype.is_index() && narrow(e));
+    case ExprKind::Bitcast: return bitcast(as<Bitcast>(e)->value, e->dtype);
     case ExprKind::Load: return load(*as<Load>(e));
     case ExprKind::Misalignment: {
       const Misalignment& place = *as<Misalignment>(e);
@@ -277,6 +278,24 @@ std::string CEmitter::rounded(const Expr& e, DType to) {
   const std::string whole = from.is_signed() ? "long long" : "unsigned long long";
   const std::string wide = from == kFloat64 ? text(e, kConditional) : cast_text(whole, text(e, kUnary));
   return fmt::format("helve_{}({})", name, call("to_odd", "", wide));
+}
+
+CExpr CEmitter::bitcast(const Expr& value, DType to) {
+  const DType from = value->dtype;
+  if (from.is_small_float()) return {cast_text(value_type(to), rounded(value, from) + ".bits"), kUnary};
+  if (to.is_small_float()) {
+    need(small_float_name(to));
+    const char* bits = to.bits == 8 ? "unsigned char" : "unsigned short";
+    return {fmt::format("helve_to_float({}{{{}}})", memory_type(to), cast_text(bits, text(value, kUnary)))};
+  }
+  const bool wide = from.bits == 64;
+  if (to.is_float()) {
+    return {fmt::format("{}({})", wide ? "__longlong_as_double" : "__int_as_float",
+                        cast_text(wide ? "long long" : "int", text(value, kUnary)))};
+  }
+  const std::string bits =
+      fmt::format("{}({})", wide ? "__double_as_longlong" : "__float_as_int", text(value, kConditional));
+  return {to.is_signed() ? bits : cast_text(value_type(to), bits), to.is_signed() ? kPrimary : kUnary};
 }
 
 CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {

@@ -42,6 +42,7 @@ void CEmitter::stmt(const Stmt& s) {
     case StmtKind::While: return while_loop(*as<While>(s));
     case StmtKind::If: return if_then(*as<If>(s));
     case StmtKind::TileOp: return tile_op(*as<TileOp>(s));
+    case StmtKind::Role: return role(*as<Role>(s));
     case StmtKind::Prefetch:
     case StmtKind::TileStore:
     case StmtKind::ForTiles:

@@ -33,13 +33,15 @@ void KernelEmitter::alloc(const Alloc& s) {
     case MemoryScope::Shared: {
       HELVE_CHECK(buffer.offset, "shared memory '" + buffer.name + "' has no place");
       kernel_.shared.push_back({buffer.name, shared_size(buffer), buffer.span});
+      if (buffer.slots > 1) return slots(s);
       return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type, names_.define(&buffer, buffer.name),
                               *buffer.offset),
                   s.span);
     }
     case MemoryScope::Fragment: {
       const int64_t* threads = int_value(buffer.shape.at(0));
-      HELVE_CHECK(!thread_ && threads && *threads == kernel_.threads, "fragment '" + buffer.name + "' is not divided");
+      HELVE_CHECK(!thread_ && threads && *threads == source_.stmt->threads,
+                  "fragment '" + buffer.name + "' is not divided");
       const int64_t count = elements(buffer, 1);
       return array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
     }
@@ -73,7 +75,10 @@ void KernelEmitter::tile_op(const TileOp& s) {
   HELVE_FAIL("tile operation " + std::string(s.row().name) + " in a kernel in thread form");
 }
 
-void KernelEmitter::barrier(const TileOp& s) { line("__syncthreads();", s.span); }
+void KernelEmitter::barrier(const TileOp& s) {
+  if (role_) return role_barrier(s);
+  line("__syncthreads();", s.span);
+}
 
 void KernelEmitter::fence(const TileOp& s) { line(call("fence_async", "", "") + ";", s.span); }
 
@@ -97,7 +102,7 @@ void KernelEmitter::copy_async(const TileOp& s) {
 void KernelEmitter::thread_loop(const For& s) {
   const int64_t* begin = int_value(s.begins[0]);
   const int64_t* extent = int_value(s.extents[0]);
-  HELVE_CHECK(s.vars.size() == 1 && begin && *begin == 0 && extent && *extent == kernel_.threads && !thread_,
+  HELVE_CHECK(s.vars.size() == 1 && begin && *begin == 0 && extent && *extent == source_.stmt->threads && !thread_,
               "a loop over threads runs over all threads of the block, once");
   auto body = [&] {
     const VarRef& var = s.vars[0];

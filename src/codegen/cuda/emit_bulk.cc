@@ -9,6 +9,7 @@
 #include "helve/analysis/bulk_copy.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/copy_queue.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -19,7 +20,12 @@ void KernelEmitter::copy_bulk(const TileOp& s) {
   const bool counted = s.barriers() || s.flag(s.row().index_of("bulk_group"));
   HELVE_CHECK(counted, "a copy by TMA that no group counts");
   const bool boxes = s.op == TileOpcode::CpAsyncBulkTensor;
-  block("if (tx == 0)", s.span, [&] { boxes ? begin_boxes(s) : begin_pieces(s); });
+  const auto copies = [&] { boxes ? begin_boxes(s) : begin_pieces(s); };
+  if (role_ && role_->elect) {
+    copies();
+  } else {
+    block(fmt::format("if (tx == {})", role_ ? role_->first : 0), s.span, copies);
+  }
   for (const size_t i : {0, 1}) {
     const auto found = position_.find(s.region(i).buffer.get());
     if (found == position_.end()) continue;
@@ -53,6 +59,7 @@ void KernelEmitter::begin_pieces(const TileOp& s) {
 
 /// The mbarrier of the group that is open.
 std::string KernelEmitter::arrival(const TileOp& s) const {
+  if (is_ring(*s.barriers()->buffer)) return fmt::format("{0} + {1}.at", places(s).name, places(s).next);
   const Ring& ring = rings_.at(s.barriers()->buffer.get());
   return fmt::format("{} + {} % {}", ring.name, ring.begun, ring.length);
 }
@@ -86,6 +93,7 @@ void KernelEmitter::wait_bulk(const TileOp& s) {
 
 void KernelEmitter::mbarrier_init(const TileOp& s) {
   const Buffer& array = *s.barriers()->buffer;
+  if (is_ring(array)) return open_ring(s);
   if (counts_bytes(source_.stmt->body, array)) return init_phases(s);
   need("bulk_groups");
   const Ring ring{names_.of(&array, array.name), names_.fresh("begun"), names_.fresh("ended"),

@@ -12,6 +12,7 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/codegen/c/c_types.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -28,7 +29,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
       machine_(options.machine),
       interface_(kernel_interface(*source.stmt)) {
   kernel_.name = c::symbol_of(source.name);
-  kernel_.threads = source.stmt->threads;
+  kernel_.threads = launched_threads(*source.stmt);
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     position_[interface_.buffers[i].get()] = i;
     kernel_.alignments.push_back(std::max<int64_t>(interface_.buffers[i]->dtype.bytes(), 1));
@@ -74,7 +75,10 @@ CudaKernel KernelEmitter::emit() {
 void KernelEmitter::signature() {
   std::vector<std::string> list;
   parameters(list);
-  const std::string head = fmt::format("extern \"C\" __global__ void __launch_bounds__({})", kernel_.threads);
+  bool alone = false;  // budgets are those of the only block of a multiprocessor
+  walk(source_.stmt->body, [&](const Stmt& s) { alone |= as<Role>(s) && as<Role>(s)->registers != 0; });
+  const std::string head =
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}{})", kernel_.threads, alone ? ", 1" : "");
   const std::string one = fmt::format("{}({}) {{", kernel_.name, join(list, ", ", [](const auto& p) { return p; }));
   line(head, source_.stmt->span);
   if (one.size() <= 120) return line(one);

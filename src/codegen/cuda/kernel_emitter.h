@@ -56,6 +56,16 @@ class KernelEmitter final : public c::CEmitter {
     int64_t length = 0;
   };
 
+  /// The variables of a role for a ring that hands over buffers.
+  struct RingPlaces {
+    std::string name;
+    int64_t slots = 0;
+    std::string next;   ///< the slot to acquire or to wait for next, and its phase
+    std::string freed;  ///< of the role that takes: the slot to release next
+    std::string open;   ///< and how many it has taken and not released
+    std::vector<BufferRef> buffers;
+  };
+
   /// A tensor map among the kernel's parameters, for copies of boxes of these extents.
   struct BoxMap {
     const Buffer* tensor;
@@ -107,6 +117,13 @@ class KernelEmitter final : public c::CEmitter {
   void loop_nest(const std::vector<Expr>& extents, const Span& span,
                  const std::function<void(const std::vector<Expr>& at)>& body);
 
+  // emit_roles.cc
+  void role(const Role& s) override;
+  void role_barrier(const TileOp& s);
+  void slots(const Alloc& s);
+  void open_ring(const TileOp& s);
+  const RingPlaces& places(const TileOp& s) const;
+
   // emit_boxes.cc
   void find_maps();
   void map_parameters(std::vector<std::string>& out);
@@ -157,6 +174,9 @@ class KernelEmitter final : public c::CEmitter {
   std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals
   std::string workspace_;  ///< of a cooperative launch: the words of its group barriers
   std::unordered_map<const Buffer*, Ring> rings_;
+  const Role* role_ = nullptr;  ///< around the current place
+  std::unordered_map<const Buffer*, RingPlaces> ring_places_;  ///< of this role
+  std::unordered_map<const Buffer*, std::string> slots_;  ///< of buffers that rings hand over: the first slot
   std::vector<BoxMap> maps_;
   const Var* thread_ = nullptr;  ///< of the loop over threads around the current place
   std::vector<Staged> staged_;

@@ -96,7 +96,7 @@ void KernelEmitter::matrix_move(const TileOp& s) {
   const VarRef tx = make_var("tx");
   names_.alias(tx.get(), "tx");
   wide_[tx.get()] = false;
-  facts_.bind_loop(tx, int_imm(0), int_imm(kernel_.threads));
+  facts_.bind_loop(tx, int_imm(0), int_imm(source_.stmt->threads));
   for (int64_t first = 0; first < move->matrices; first += move->at_once) {
     const std::vector<Expr> row = matrix_row(*move, Expr(tx), first);
     std::vector<Expr> indices;

@@ -261,6 +261,7 @@ class PlanBuilder {
         return;
       case StmtKind::Store:
       case StmtKind::Peer:
+      case StmtKind::Role:
       case StmtKind::Prefetch:
       case StmtKind::TileStore:
       case StmtKind::ForTiles: break;

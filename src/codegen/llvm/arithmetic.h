@@ -30,6 +30,8 @@ class Arithmetic {
   llvm::Value* apply(Op op, DType t, llvm::SmallVector<llvm::Value*, 3> args, bool exact = false);
   /// The Cast node.
   llvm::Value* convert(llvm::Value* v, DType from, DType to);
+  /// The Bitcast node.
+  llvm::Value* reinterpret(llvm::Value* v, DType from, DType to);
   llvm::Value* from_memory(llvm::Value* raw, DType t);
   /// The element to store for a value of dtype `from` cast to `t`: one rounding.
   llvm::Value* to_memory(llvm::Value* v, DType from, DType t);

@@ -122,6 +122,12 @@ Value* Arithmetic::to_memory(Value* v, DType from, DType t) {
   return t.is_bool() ? b_.CreateZExt(v, shaped(b_.getInt8Ty(), v)) : v;
 }
 
+Value* Arithmetic::reinterpret(Value* v, DType from, DType to) {
+  if (from.is_small_float()) return narrow(v, from);
+  if (to.is_small_float()) return widen(v, to);
+  return b_.CreateBitCast(v, shaped(value_type(to), v));
+}
+
 Value* Arithmetic::convert(Value* v, DType from, DType to) {
   llvm::Type* type = shaped(value_type(to), v);
   if (from == to) return v;

@@ -22,6 +22,10 @@ Value* KernelEmitter::expr(const Expr& e) {
     }
     case ExprKind::Apply: return apply(*as<Apply>(e));
     case ExprKind::Cast: return convert(*as<Cast>(e));
+    case ExprKind::Bitcast: {
+      const Expr& value = as<Bitcast>(e)->value;
+      return arithmetic_.reinterpret(expr(value), value->dtype, e->dtype);
+    }
     case ExprKind::Load: return load(*as<Load>(e));
     case ExprKind::Misalignment: {
       const Misalignment& place = *as<Misalignment>(e);

@@ -221,6 +221,21 @@ Expr apply(Op op, std::vector<Expr> args, Span span) {
   return make_apply(op, gives_bool ? kBool : type, std::move(args), span);
 }
 
+Expr bitcast(Expr value, DType dtype, Span span) {
+  const DType from = value->dtype;
+  const auto has_bits = [](DType t) { return t.is_float() || (t.is_data_int() && t.bits >= 8); };
+  if (!has_bits(from) || !has_bits(dtype) || from.bits != dtype.bits) {
+    wrong_type("the operand of T.reinterpret", to_string(from), fmt::format("as wide as {}", to_string(dtype)), span,
+               {"the bits of integers of 8 bits or more and of floats can be read as another type of the same width"});
+  }
+  if (from == dtype) return value;
+  if (from.is_data_int() && dtype.is_data_int()) return cast(std::move(value), dtype, span);
+  if (from.is_float() && dtype.is_float()) value = bitcast(std::move(value), {TypeCode::UInt, from.bits}, span);
+  Ref<Bitcast> node = make_ref<Bitcast>(dtype, std::move(value));
+  node->span = span;
+  return Expr(node);
+}
+
 Expr constant_of(const Operand& number, DType dtype, Span span) {
   if (const bool* b = std::get_if<bool>(&number)) {
     if (!dtype.is_bool()) wrong_type(*b ? "True" : "False", "bool", to_string(dtype), span);

@@ -31,6 +31,18 @@ constexpr std::array<std::pair<std::string_view, DType>, 17> kNames = {{
     {"float8_e5m2", {TypeCode::Float8E5M2, 8}},
 }};
 
+// What C, PyTorch and ml_dtypes call some of them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAliases = {{
+    {"float", "float32"},
+    {"double", "float64"},
+    {"half", "float16"},
+    {"float8_e4m3fn", "float8_e4m3"},
+    {"int", "int32"},
+    {"uint", "uint32"},
+    {"long", "int64"},
+    {"short", "int16"},
+}};
+
 }  // namespace
 
 std::string to_string(DType dtype) {
@@ -41,12 +53,18 @@ std::string to_string(DType dtype) {
 }
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  if (name == "float") return kFloat32;
-  if (name == "int") return kInt32;
+  for (const auto& [alias, full] : kAliases) {
+    if (alias == name) name = full;
+  }
   for (const auto& [known, dtype] : kNames) {
     if (known == name) return dtype;
   }
   return std::nullopt;
+}
+
+const std::vector<std::pair<std::string, std::string>>& dtype_aliases() {
+  static const std::vector<std::pair<std::string, std::string>> aliases(kAliases.begin(), kAliases.end());
+  return aliases;
 }
 
 const std::vector<std::string>& dtype_names() {

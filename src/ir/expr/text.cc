@@ -91,6 +91,10 @@ class Writer {
     return {fmt::format("T.cast({}, \"{}\")", write(node.value, 0, Form::Typed), to_string(node.dtype)), kAtom};
   }
 
+  Part part(const Bitcast& node, Form) {
+    return {fmt::format("T.reinterpret({}, \"{}\")", write(node.value, 0, Form::Typed), to_string(node.dtype)), kAtom};
+  }
+
   Part part(const Load& node, Form) { return subscript(*node.buffer, node.indices); }
   Part part(const TileLoad& node, Form) { return subscript(*node.buffer, node.indices); }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "helve/ir/tensor/copy_queue.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "verify_rules.h"
 
@@ -24,6 +25,16 @@ constexpr int64_t kMaxBytes = (1 << 20) - 1;  // that an mbarrier counts in a ph
                   {declaration_note(buffer)});
 }
 
+/// A row for the data of the slots, one for their room.
+void check_ring(const TileOp& op, const std::optional<std::vector<int64_t>>& shape) {
+  constexpr int64_t kMaxSlots = kMaxBarriers / 2;
+  const bool fits =
+      shape && shape->size() == 2 && shape->front() == 2 && shape->back() > 1 && shape->back() <= kMaxSlots;
+  if (fits) return;
+  refuse_barriers(op, fmt::format("its shape is not (2, number of slots from 2 to {})", kMaxSlots),
+                  "allocate T.alloc_shared((2, 4), \"uint64\") for a ring of 4 slots");
+}
+
 void check_array(const TileOp& op) {
   const Region& region = *op.barriers();
   const Buffer& buffer = *region.buffer;
@@ -34,6 +45,8 @@ void check_array(const TileOp& op) {
     refuse_barriers(op, "it is not a whole array in the order of its elements", remedy);
   }
   const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
+  const bool of_ring = ring_event(op) || (buffer.rank() == 2 && (op.op == TileOpcode::MbarrierInit || op.is_by_tma()));
+  if (of_ring) return check_ring(op, shape);
   const bool counts = shape && shape->size() == 1 && shape->front() > 0 && shape->front() <= kMaxBarriers &&
                       std::has_single_bit(static_cast<uint64_t>(shape->front()));
   if (!counts) {

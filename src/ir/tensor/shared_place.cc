@@ -16,7 +16,32 @@ int64_t shared_alignment(const Buffer& buffer) {
   return buffer.layout ? std::max(kSharedUnit, buffer.layout->swizzle().period() * buffer.dtype.bytes()) : kSharedUnit;
 }
 
-int64_t shared_size(const Buffer& buffer) { return memory_elements(buffer) * buffer.dtype.bytes(); }
+int64_t shared_size(const Buffer& buffer) {
+  if (buffer.slots > 1) return slot_bytes(buffer) * buffer.slots;
+  return memory_elements(buffer) * buffer.dtype.bytes();
+}
+
+int64_t slot_bytes(const Buffer& buffer) {
+  const int64_t bytes = memory_elements(buffer) * buffer.dtype.bytes(), unit = shared_alignment(buffer);
+  return (bytes + unit - 1) / unit * unit;
+}
+
+BufferRef with_slots(const BufferRef& buffer, int64_t slots, const Span& span) {
+  constexpr int64_t kMaxSlots = 1024;
+  if (buffer->scope != MemoryScope::Shared || slots < 1 || slots > kMaxSlots) {
+    const bool shared = buffer->scope == MemoryScope::Shared;
+    throw UserError(
+        Code::BadArgument, span,
+        {{"function", fmt::format("T.alloc_{}", to_string(buffer->scope))},
+         {"value", slots},
+         {"parameter", "slots"},
+         {"reason", shared ? fmt::format("a ring has 1 to {}", kMaxSlots) : "only shared memory has slots"},
+         {"remedy", shared ? "give as many as fit the block's memory" : "allocate it with T.alloc_shared"}});
+  }
+  Ref<Buffer> out = make_ref<Buffer>(*buffer);
+  out->slots = slots;
+  return BufferRef(out);
+}
 
 BufferRef at_offset(const BufferRef& buffer, int64_t offset, const Span& span) {
   HELVE_CHECK(buffer->scope == MemoryScope::Shared, "only shared memory has an offset");

@@ -265,6 +265,16 @@ Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads
   });
 }
 
+Stmt role(int64_t first, int64_t threads, int64_t registers, bool elect, Stmt body, Span span) {
+  return make<Role>(span, [&](Role& n) {
+    n.first = first;
+    n.threads = threads;
+    n.registers = registers;
+    n.elect = elect;
+    n.body = std::move(body);
+  });
+}
+
 namespace {
 
 bool fits(const TileOperand& operand, const TileParam& param) {

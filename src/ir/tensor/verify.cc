@@ -404,6 +404,10 @@ class Verifier {
       wrong_scope("T.threads", "iteration", "divide the block's work once", n.span,
                   {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
     }
+    if (role_ && role_->first != 0) {
+      wrong_scope("T.threads", "iteration", "divide work in the first role, whose threads are those of the kernel",
+                  n.span, {role_->span, "this role's threads run everything alike"});
+    }
     const int64_t* begin = int_value(n.begins[0]);
     const int64_t* extent = int_value(n.extents[0]);
     if (begin && extent && *begin == 0 && *extent == kernel_->threads) return;
@@ -482,6 +486,8 @@ class Verifier {
     }
     if (f_.mesh) check_grid(n);
     kernel_ = &n;
+    roles_end_ = 0;
+    kernel_controls_ = controls_.size();
     scoped([&] {
       for (size_t d = 0; d < n.vars.size(); ++d) {
         define(n.vars[d].get(), n.vars[d]->name);
@@ -492,6 +498,41 @@ class Verifier {
     verify_barrier_uses(n);
     verify_copies_end(n);
     kernel_ = nullptr;
+  }
+
+  /// Roles stand side by side behind what the whole block does; the first has the threads of the kernel.
+  void check(const Role& n) {
+    const auto refuse = [&](const char* parameter, int64_t value, const std::string& reason,
+                            const std::string& remedy) {
+      refuse_argument("T.role", parameter, std::to_string(value), reason, remedy, n.span);
+    };
+    if (!kernel_) wrong_scope("T.role", "host", "put it inside T.Kernel", n.span);
+    if (role_ || controls_.size() != kernel_controls_) {
+      wrong_scope("T.role", "iteration", "put it at the first level of T.Kernel", n.span,
+                  {kernel_->span, "the kernel"});
+    }
+    constexpr int64_t kWarp = 32, kGroup = 128, kMostRegisters = 256;
+    if (n.threads < kWarp || n.threads % kWarp != 0) {
+      refuse("threads", n.threads, "threads come in warps of 32", "use a multiple of 32");
+    }
+    if (n.first != roles_end_) {
+      refuse("first", n.first, "roles have the threads behind those of the role before, the first from 0 on",
+             fmt::format("give {}", roles_end_));
+    }
+    if (n.first == 0 && n.threads != kernel_->threads) {
+      refuse("threads", n.threads,
+             fmt::format("the block has {} threads, and the first role all of them", kernel_->threads),
+             fmt::format("give {}", kernel_->threads));
+    }
+    if (n.registers != 0 && (n.registers % 8 != 0 || n.registers < 24 || n.registers > kMostRegisters ||
+                             n.threads % kGroup != 0 || n.first % kGroup != 0)) {
+      refuse("registers", n.registers, "a budget is a multiple of 8 from 24 to 256, of whole warpgroups",
+             "leave it out, or give whole warpgroups such a number");
+    }
+    roles_end_ += n.threads;
+    role_ = &n;
+    scoped([&] { visit(n.body); });
+    role_ = nullptr;
   }
 
   void check_grid(const Kernel& n) {
@@ -592,6 +633,9 @@ class Verifier {
   std::unordered_map<const Object*, AxisSet> axes_;
   std::vector<Control> controls_;
   const Kernel* kernel_ = nullptr;
+  size_t kernel_controls_ = 0;  ///< that stand around the kernel
+  const Role* role_ = nullptr;
+  int64_t roles_end_ = 0;  ///< the threads of the kernel's roles so far
   const ForTiles* tiles_ = nullptr;
   const StmtNode* iteration_ = nullptr;
   const For* lanes_ = nullptr;  ///< the vectorized loop of which this is a statement

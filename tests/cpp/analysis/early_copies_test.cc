@@ -97,9 +97,12 @@ TEST_F(EarlyCopies, ItsOperandsAreKnownWhenTheLoopBegins) {
 }
 
 TEST_F(EarlyCopies, NoValuesAreExchangedMeanwhile) {
-  const Stmt exchange =
-      tile_op(TileOpcode::CommAllReduce, {whole_region(x), whole_region(y), std::string("sum"), std::string("all")});
-  EXPECT_EQ(verdicts({first(), exchange}), "0: cores exchange values in the loop");
+  const auto exchange = [&](const BufferRef& src, const BufferRef& dst) {
+    return tile_op(TileOpcode::CommAllReduce,
+                   {whole_region(src), whole_region(dst), std::string("sum"), std::string("all")});
+  };
+  EXPECT_EQ(verdicts({first(), exchange(x, y)}), "0: cores exchange values of 'X' in the loop");
+  EXPECT_EQ(verdicts({first(), use(x), exchange(y, y)}), "0");
 }
 
 TEST_F(EarlyCopies, ACopyIsGivenInTermsOfWhatStandsAroundTheLoop) {

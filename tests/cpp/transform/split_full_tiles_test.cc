@@ -63,6 +63,65 @@ TEST(SplitFullTiles, EveryGuardComputesWhatItDid) {
   }
 }
 
+TEST(SplitFullTiles, ALoopEndsWhereAGuardOfAllThatItDoesSays) {
+  const Tiles c;
+  const Expr v(c.v), n(c.n);
+  const auto guarded = [&](const Expr& condition) { return c.make(logical_and(condition, less(Expr(c.ii), n)), 4, 8); };
+  expect_prints(trim_loops, guarded(less(Expr(c.io) * idx(2) + v, n)), R"(
+n = T.dyn("n")
+
+@T.prim_func
+def main(X: T.Tensor((n,), "float32"), Y: T.Tensor((3, 64), "float32")):
+    with T.Kernel(threads=32) as ():
+        for io in T.serial(4, scheduled=True):
+            for v in T.serial(T.max(T.min(n - io * 2, 3), 0), scheduled=True):
+                for ii in T.vectorized(8, scheduled=True):
+                    if ii < n:
+                        Y[v, io * 8 + ii] = 1.0
+)");
+  for (Op op : {Op::Lt, Op::Le, Op::Gt, Op::Ge}) {
+    for (int64_t sign : {1, -1}) {
+      for (const Expr& value : {v, v * idx(2) + Expr(c.io), v * idx(3) - n, v - Expr(c.io) * idx(2), v + Expr(c.ii)}) {
+        for (const Expr& limit : {idx(-2), idx(0), idx(3), n, n * idx(2) - idx(7)}) {
+          const FunctionRef f = guarded(apply(op, {value * idx(sign), limit}));
+          for (int64_t extent : {0, 1, 2, 3, 9}) expect_same_results(trim_loops, f, {}, {{c.n.get(), extent}});
+        }
+      }
+    }
+  }
+}
+
+TEST(SplitFullTiles, ALoopWhoseStatementsEndAtOtherPlacesStays) {
+  const Tiles c;
+  const Expr v(c.v), n(c.n);
+  const auto body = [&](const Stmt& inner) {
+    const Stmt rows = for_loop(LoopKind::Serial, std::vector<VarRef>{c.v}, {idx(0)}, {idx(3)}, inner, 1, {}, true);
+    return dynamic_function("main", {c.n}, {c.x, c.y}, kernel({}, {}, 32, rows));
+  };
+  const Stmt one = store(c.y, {v, idx(0)}, f32(1)), other = store(c.y, {v, idx(1)}, f32(2));
+  expect_untouched(trim_loops, body(seq({if_then(less(v, n), one), if_then(less(v, n + idx(1)), other)})));
+  expect_untouched(trim_loops, body(seq({if_then(less(v, n), one), other})));
+  expect_untouched(trim_loops, body(if_then(less(v, n), one, other)));
+  const FunctionRef both_end = body(seq({if_then(less(v, n), one), if_then(less(v, n), other)}));
+  EXPECT_NE(trim_loops(both_end, {}), both_end);
+  for (int64_t extent : {0, 1, 3, 4}) expect_same_results(trim_loops, both_end, {}, {{c.n.get(), extent}});
+}
+
+TEST(SplitFullTiles, LeastAndGreatestOfIndicesAreCutOnlyAlone) {
+  const Tiles c;
+  const Expr least = max(min(Expr(c.io) * idx(8) + idx(7), idx(27)) - Expr(c.io) * idx(8) + idx(1), idx(0));
+  const auto conditions = [&](const Expr& condition) {
+    size_t all = 0;
+    walk(split_full_tiles(c.make(condition, 4, 8), {})->body, [&](const Stmt& s) {
+      const If* branch = as<If>(s);
+      if (branch && !mentions(branch->condition, c.ii.get())) ++all;
+    });
+    return all;
+  };
+  EXPECT_EQ(conditions(logical_and(less(c.at(8), idx(28)), less(Expr(c.ii), least))), 1u);
+  EXPECT_GT(conditions(less(Expr(c.ii), least)), 0u);
+}
+
 TEST(SplitFullTiles, WhatNoScheduleMadeStays) {
   const Tiles c;
   expect_untouched(split_full_tiles, c.make(less(c.at(8), idx(28)), 4, 8, false));

@@ -60,28 +60,6 @@ __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsi
                      : "=r"(done) : "r"(at), "r"(parity) : "memory");
     } while (!done);
 }
-// TMA copies to shared memory. Thread 0 issues them; those between two commits are a group. Group g uses mbarrier g % S
-// in its phase g / S, which completes when the thread has committed and all bytes have arrived. S is a power of two; a
-// phase completes before the next group uses the mbarrier.
-template <int S>
-__device__ __forceinline__ void helve_end_group(unsigned long long* arrivals, unsigned& ended) {
-    if (threadIdx.x == 0) helve_arrived(arrivals + ended % S, ended / S & 1);
-    ++ended;
-}
-template <int S>
-__device__ __forceinline__ void helve_commit_bulk(unsigned long long* arrivals, unsigned& begun, unsigned& ended) {
-    if (threadIdx.x == 0) {
-        const unsigned at = (unsigned)__cvta_generic_to_shared(arrivals + begun % S);
-        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory");
-    }
-    if (++begun - ended == S) helve_end_group<S>(arrivals, ended);
-}
-// Waits until all groups but the `pending` youngest are complete; a barrier makes that visible to the other threads.
-template <int S>
-__device__ __forceinline__ void helve_wait_bulk(unsigned long long* arrivals, unsigned begun, unsigned& ended,
-                                                unsigned pending) {
-    while (begun - ended > pending) helve_end_group<S>(arrivals, ended);
-}
 // CUtensorMap: a tensor's address, extents and strides, and the extents of a box.
 struct __align__(64) helve_tensor_map { unsigned char bytes[128]; };
 // Issues a copy of the box at `at` to shared memory, row-major; elements outside of the tensor become zero.
@@ -146,6 +124,61 @@ __device__ __forceinline__ void helve_end_products(float* c) {
 // A_LINES, B_LINES: rows in memory are along M and N, not along K.
 template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
 __device__ void helve_group_product(float* c, unsigned long long a, unsigned long long b, int adds);
+// A ring of S slots: an mbarrier for the data of each, at which one thread and a number of bytes arrive, then one for
+// its room, at which each warp that takes the slot arrives.
+__device__ __forceinline__ void helve_open_ring(unsigned long long* ring, int slots, int takers) {
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * slots; ++i) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(ring + i);
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(at), "r"(i < slots ? 1 : takers) : "memory");
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+    }
+}
+// The slot that a side of the ring comes to next, and the parity of its phase.
+struct helve_place { unsigned at, phase; };
+template <int S>
+__device__ __forceinline__ void helve_advance(helve_place& place) {
+    if (++place.at == S) {
+        place.at = 0;
+        place.phase ^= 1;
+    }
+}
+// Waits until the slot has been released, each for the first time at once.
+template <int S>
+__device__ __forceinline__ void helve_ring_acquire(unsigned long long* ring, const helve_place& place) {
+    helve_arrived(ring + S + place.at, place.phase ^ 1);
+}
+// The bytes that copies wait for arrive later.
+template <int S>
+__device__ __forceinline__ void helve_ring_commit(unsigned long long* ring, helve_place& place) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(ring + place.at);
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory");
+    helve_advance<S>(place);
+}
+// Waits until the slot is filled, and returns it.
+template <int S>
+__device__ __forceinline__ unsigned helve_ring_wait(unsigned long long* ring, helve_place& place, unsigned& open) {
+    const unsigned slot = place.at;
+    helve_arrived(ring + slot, place.phase);
+    helve_advance<S>(place);
+    ++open;
+    return slot;
+}
+// Releases all slots that the warp has taken, the `pending` youngest aside.
+template <int S>
+__device__ __forceinline__ void helve_ring_release(unsigned long long* ring, helve_place& freed, unsigned& open,
+                                                   unsigned pending) {
+    __syncwarp();
+    while (open > pending) {
+        if (threadIdx.x % 32 == 0) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(ring + S + freed.at);
+            asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(at) : "memory");
+        }
+        helve_advance<S>(freed);
+        --open;
+    }
+}
 template <>
 __device__ __forceinline__ void helve_group_product<128, true, false, false>(float* c, unsigned long long a, unsigned long long b, int adds) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; "
@@ -156,92 +189,92 @@ __device__ __forceinline__ void helve_group_product<128, true, false, false>(flo
         : "l"(a), "l"(b), "r"(adds));
 }
 
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(256, 1)
 main_0(
+    helve_bfloat16* C,
     const helve_bfloat16* __restrict__ A,
     const helve_bfloat16* __restrict__ B,
-    helve_bfloat16* C,
     const __grid_constant__ helve_tensor_map A_boxes,
     const __grid_constant__ helve_tensor_map B_boxes) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int j = blockIdx.x % 3;
     const int i = blockIdx.x / 3;
-    unsigned long long* const arrivals = (unsigned long long*)(helve_shared + 131072);
-    unsigned begun = 0, ended = 0;
-    helve_open(arrivals, 16);
-    helve_bfloat16* const a = (helve_bfloat16*)(helve_shared + 0);
-    helve_bfloat16* const b = (helve_bfloat16*)(helve_shared + 65536);
-    float c[128];
-    #pragma unroll
-    for (int r = 0; r < 2; ++r) {
+    helve_bfloat16* const a_slots = (helve_bfloat16*)(helve_shared + 0);
+    helve_bfloat16* const b_slots = (helve_bfloat16*)(helve_shared + 65536);
+    unsigned long long* const ring = (unsigned long long*)(helve_shared + 131072);
+    helve_open_ring(ring, 4, 4);
+    __syncthreads();
+    if (tx < 128) {
+        helve_place next = {0, 0};
+        helve_place freed = {0, 0};
+        unsigned open = 0;
+        helve_bfloat16* a = a_slots;
+        helve_bfloat16* b = b_slots;
+        float c[128];
         #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
+        for (int r = 0; r < 2; ++r) {
             #pragma unroll
-            for (int r_2 = 0; r_2 < 16; ++r_2) {
+            for (int r_1 = 0; r_1 < 2; ++r_1) {
                 #pragma unroll
-                for (int v = 0; v < 2; ++v) {
-                    c[r * 64 + r_2 * 4 + r_1 * 2 + v] = 0.0f;
-                }
-            }
-        }
-    }
-    for (int ahead = 0; ahead < 3; ++ahead) {
-        if (tx == 0) {
-            helve_load_box(a + ahead * 8192, A_boxes, {i * 128, ahead * 64}, 16384, arrivals + begun % 16);
-        }
-        helve_commit_bulk<16>(arrivals, begun, ended);
-        if (tx == 0) {
-            helve_load_box(b + ahead * 8192, B_boxes, {j * 128, ahead * 64}, 16384, arrivals + begun % 16);
-        }
-        helve_commit_bulk<16>(arrivals, begun, ended);
-    }
-    for (int k = 0; k < 4; ++k) {
-        if (k < 2) {
-            helve_wait_bulk<16>(arrivals, begun, ended, 4);
-        } else {
-            helve_wait_bulk<16>(arrivals, begun, ended, 0);
-        }
-        __syncthreads();
-        if (k < 1) {
-            if (tx == 0) {
-                helve_load_box(a + 24576, A_boxes, {i * 128, 192}, 16384, arrivals + begun % 16);
-            }
-            helve_commit_bulk<16>(arrivals, begun, ended);
-            if (tx == 0) {
-                helve_load_box(b + 24576, B_boxes, {j * 128, 192}, 16384, arrivals + begun % 16);
-            }
-            helve_commit_bulk<16>(arrivals, begun, ended);
-        }
-        {
-            const unsigned long long left = helve_descriptor<16, 1024, 128>(a + k * 8192);
-            const unsigned long long right = helve_descriptor<16, 1024, 128>(b + k * 8192);
-            helve_begin_products<128>(c);
-            helve_group_product<128, true, false, false>(c, left, right, 1);
-            helve_group_product<128, true, false, false>(c + 64, left + 512, right, 1);
-            helve_group_product<128, true, false, false>(c, left + 2, right + 2, 1);
-            helve_group_product<128, true, false, false>(c + 64, left + 514, right + 2, 1);
-            helve_group_product<128, true, false, false>(c, left + 4, right + 4, 1);
-            helve_group_product<128, true, false, false>(c + 64, left + 516, right + 4, 1);
-            helve_group_product<128, true, false, false>(c, left + 6, right + 6, 1);
-            helve_group_product<128, true, false, false>(c + 64, left + 518, right + 6, 1);
-            helve_end_products<128>(c);
-        }
-    }
-    #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
-            #pragma unroll
-            for (int r_2 = 0; r_2 < 16; ++r_2) {
-                {
-                    float C_v[2];
+                for (int r_2 = 0; r_2 < 16; ++r_2) {
                     #pragma unroll
                     for (int v = 0; v < 2; ++v) {
-                        C_v[v] = c[r * 64 + r_2 * 4 + r_1 * 2 + v];
+                        c[r * 64 + r_2 * 4 + r_1 * 2 + v] = 0.0f;
                     }
-                    helve_store_rounded<4>(C + (i * 49152 + r * 24576 + tx / 32 * 6144 + r_1 * 3072 + tx / 4 % 8 * 384 + j * 128 + r_2 * 8 + tx % 4 * 2), C_v);
                 }
+            }
+        }
+        for (int k = 0; k < 4; ++k) {
+            const unsigned slot = helve_ring_wait<4>(ring, next, open);
+            a = a_slots + slot * 8192;
+            b = b_slots + slot * 8192;
+            {
+                const unsigned long long left = helve_descriptor<16, 1024, 128>(a + 0);
+                const unsigned long long right = helve_descriptor<16, 1024, 128>(b + 0);
+                helve_begin_products<128>(c);
+                helve_group_product<128, true, false, false>(c, left, right, 1);
+                helve_group_product<128, true, false, false>(c + 64, left + 512, right, 1);
+                helve_group_product<128, true, false, false>(c, left + 2, right + 2, 1);
+                helve_group_product<128, true, false, false>(c + 64, left + 514, right + 2, 1);
+                helve_group_product<128, true, false, false>(c, left + 4, right + 4, 1);
+                helve_group_product<128, true, false, false>(c + 64, left + 516, right + 4, 1);
+                helve_group_product<128, true, false, false>(c, left + 6, right + 6, 1);
+                helve_group_product<128, true, false, false>(c + 64, left + 518, right + 6, 1);
+                helve_end_products<128>(c);
+            }
+            helve_ring_release<4>(ring, freed, open, 0);
+        }
+        #pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            #pragma unroll
+            for (int r_1 = 0; r_1 < 2; ++r_1) {
+                #pragma unroll
+                for (int r_2 = 0; r_2 < 16; ++r_2) {
+                    {
+                        float C_v[2];
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v) {
+                            C_v[v] = c[r * 64 + r_2 * 4 + r_1 * 2 + v];
+                        }
+                        helve_store_rounded<4>(C + (i * 49152 + r * 24576 + tx / 32 * 6144 + r_1 * 3072 + tx / 4 % 8 * 384 + j * 128 + r_2 * 8 + tx % 4 * 2), C_v);
+                    }
+                }
+            }
+        }
+    }
+    if (tx >= 128) {
+        if (tx == 128) {
+            helve_place next = {0, 0};
+            helve_bfloat16* a = a_slots;
+            helve_bfloat16* b = b_slots;
+            for (int k = 0; k < 4; ++k) {
+                helve_ring_acquire<4>(ring, next);
+                a = a_slots + next.at * 8192;
+                b = b_slots + next.at * 8192;
+                helve_load_box(a + 0, A_boxes, {i * 128, k * 64}, 16384, ring + next.at);
+                helve_load_box(b + 0, B_boxes, {j * 128, k * 64}, 16384, ring + next.at);
+                helve_ring_commit<4>(ring, next);
             }
         }
     }

@@ -3,25 +3,16 @@
 import linecache
 import subprocess
 import sys
-import textwrap
 
 import helve
 import pytest
 from helve import T, _core
+from script_texts import registered
 
 # A module's names are constants of its kernels.
 SIZE = 48
 KIND = "float16"
 LIMITS = {"rows": 3}
-
-
-def registered(text, filename, names=None):
-    """The names of a module run from a text that only linecache knows."""
-    text = textwrap.dedent(text)
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    names = {"T": T, "helve": helve, "__name__": "registered", **(names or {})}
-    exec(compile(text, filename, "exec"), names)
-    return names
 
 
 def test_a_function_of_a_file():

@@ -42,6 +42,7 @@ class CEmitter {
   virtual void alloc(const Alloc& s) = 0;
   virtual void peer(const Peer& s) = 0;
   virtual void tile_op(const TileOp& s) = 0;
+  virtual void role(const Role& s) = 0;
   virtual void thread_loop(const For& s) = 0;
   virtual void vector_loop(const For& s) = 0;
   /// Adds a part of the prelude to the text.
@@ -112,6 +113,8 @@ class CEmitter {
   CExpr shift_negated(const Apply& a, const CExpr& value, const std::string& by);
   CExpr power_quotient(const Apply& a, const CExpr& value, int64_t divisor);
   bool shifts_within(const Apply& a) const;
+  /// The Bitcast node.
+  CExpr bitcast(const Expr& value, DType to);
   CExpr conversion(const Expr& value, DType to, bool narrow_index);
   void bind(const Bind& s);
   void if_then(const If& s);

@@ -32,6 +32,10 @@ Expr constant_of(const Operand& number, DType dtype, Span span = {});
 /// Explicit conversion. A cast to the same dtype is the value itself.
 Expr cast(Expr value, DType dtype, Span span = {});
 
+/// The bits of a value as another dtype of the same width: integers and floats in any pair; bool, index and int4 are
+/// refused (WrongType).
+Expr bitcast(Expr value, DType dtype, Span span = {});
+
 /// The implicit conversion of a value to the element type it is stored to: index, int and float widen or round to a
 /// float within the rules of a store; float to int is refused (WrongType).
 Expr convert_for_store(Expr value, DType dtype, Span span = {});

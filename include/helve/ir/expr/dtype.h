@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace helve {
@@ -45,5 +46,8 @@ std::optional<DType> parse_dtype(std::string_view name);
 
 /// All names that parse_dtype knows, in the order of the documentation.
 const std::vector<std::string>& dtype_names();
+
+/// Other names of some types, with the names that are meant.
+const std::vector<std::pair<std::string, std::string>>& dtype_aliases();
 
 }  // namespace helve

@@ -163,6 +163,15 @@ struct Cast final : ExprNode {
   Cast(DType t, Expr v) : ExprNode(kKind, t), value(std::move(v)) { measure(*this); }
 };
 
+/// The bits of `value` as the node's dtype, of the same width: of the two, one is a float and one a data integer. A
+/// value of a small float is rounded to its dtype first; which of its bit patterns a NaN has is unspecified.
+struct Bitcast final : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::Bitcast;
+  Expr value;
+  static constexpr auto fields() { return std::tuple{field("value", &Bitcast::value)}; }
+  Bitcast(DType t, Expr v) : ExprNode(kKind, t), value(std::move(v)) { measure(*this); }
+};
+
 /// One element of a storage; one index expression for each dimension.
 struct Load final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Load;

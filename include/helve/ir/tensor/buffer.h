@@ -27,13 +27,14 @@ struct Buffer final : Storage {
   std::vector<Expr> strides;   ///< declared strides of a parameter in elements, or empty for compact row-major
   std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
   std::optional<int64_t> offset;  ///< of shared memory: its first byte in the memory of the block (shared_place.h)
+  int64_t slots = 1;  ///< of shared memory that a ring hands over (ring.h): how many instances of it there are
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
     return std::tuple{field("dtype", &Buffer::dtype),     field("scope", &Buffer::scope),
                       field("shape", &Buffer::shape),     field("tile", &Buffer::tile),
                       field("strides", &Buffer::strides), field("layout", &Buffer::layout),
-                      field("offset", &Buffer::offset)};
+                      field("offset", &Buffer::offset),   field("slots", &Buffer::slots)};
   }
 };
 using BufferRef = Ref<const Buffer>;

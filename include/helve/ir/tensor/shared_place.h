@@ -21,8 +21,14 @@ int64_t shared_alignment(const Buffer& buffer);
 /// That of a buffer without a swizzle, and the unit in which the memory of a block is counted.
 inline constexpr int64_t kSharedUnit = 128;
 
-/// The bytes that a buffer of shared memory takes.
+/// The bytes that a buffer of shared memory takes, with all its slots.
 int64_t shared_size(const Buffer& buffer);
+
+/// The bytes from one slot of a buffer to the next, each of which is aligned as the buffer is.
+int64_t slot_bytes(const Buffer& buffer);
+
+/// The buffer of shared memory as so many slots of a ring, at least one (BadArgument, at `span`).
+BufferRef with_slots(const BufferRef& buffer, int64_t slots, const Span& span);
 
 /// The buffer of shared memory at an offset, in bytes, that is not negative, and a multiple of its alignment
 /// (BufferOffset, at `span`).

@@ -248,6 +248,24 @@ struct Kernel final : StmtNode {
   }
 };
 
+/// What a part of the threads that are launched executes: those from `first` on, as a block of so many threads would.
+/// Roles stand side by side at the end of a kernel and run at the same time; rings (ring.h) alone order what one does
+/// with what another does. The first has the kernel's own threads, so that what they are numbered by stays; what a
+/// compiler adds comes behind them.
+struct Role final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Role;
+  int64_t first = 0;
+  int64_t threads = 0;
+  int64_t registers = 0;  ///< that each thread may use from here on; 0: as many as the kernel begins with
+  bool elect = false;  ///< the first of the threads executes the body alone
+  Stmt body;
+  Role() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("first", &Role::first), field("threads", &Role::threads),
+                      field("registers", &Role::registers), field("elect", &Role::elect), field("body", &Role::body)};
+  }
+};
+
 /// One operand of a tile operation, as declared by its row.
 using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout>;
 
@@ -349,6 +367,7 @@ Stmt for_tiles(BufferRef buffer, std::vector<VarRef> vars, bool parallel, Stmt b
 Stmt while_loop(Expr condition, Stmt body, Span span = {});
 Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});
 Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
+Stmt role(int64_t first, int64_t threads, int64_t registers, bool elect, Stmt body, Span span = {});
 /// Operands as declared by the row; those omitted at the end take their defaults. Shapes and dtypes are checked by the
 /// row's rule (verify.h).
 Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {}, std::vector<Span> places = {});

@@ -30,7 +30,7 @@ _SMALL = 1 << 14  # a launch that runs its statement less often stays as it is
 
 # The first rule that a nest fits takes it.
 _CPU_RULES = (reduce_parts, stream_terms, tile_products, reduce_rows, turn_tiles, order_elements)
-_GPU_RULES = (gpu.multiply_tiles, reduce_parts, gpu.reduce_rows, gpu.reduce_columns, gpu.turn_tiles,
+_GPU_RULES = (gpu.reduce_parts, gpu.multiply_tiles, gpu.reduce_rows, gpu.reduce_columns, gpu.turn_tiles,
               gpu.order_elements)
 
 
@@ -52,7 +52,7 @@ def order(s: Schedule, version: _core.ScheduleVersion, machine: _core.Machine) -
 
 def _order_launch(s: Schedule, launch: Cursor, cut: frozenset[str],
                   machine: _core.Machine) -> list[tuple[Cursor, str]]:
-    nest = nest_of(launch)
+    nest = nest_of(launch, guards=is_gpu(machine))
     if nest is None:
         loop = loop_of(child(launch)) if launch.stmt.body is not None else None
         if loop is not None and loop.size > 1:
@@ -60,11 +60,21 @@ def _order_launch(s: Schedule, launch: Cursor, cut: frozenset[str],
         return []
     if nest.work < _SMALL and not cut:
         return []
+    if is_gpu(machine):
+        nest = _without_single_loops(s, nest)
     for rule in _GPU_RULES if is_gpu(machine) else _CPU_RULES:
         rest = rule(s, nest, machine, cut)
         if rest is not None:
             return rest
     return []
+
+
+def _without_single_loops(s: Schedule, nest: Nest) -> Nest:
+    """The nest without loops of one iteration, which are no rows or columns of anything."""
+    for loop in nest.loops + nest.terms:
+        if loop.extent == 1:
+            s.unroll(loop.at)
+    return nest_of(s.now(nest.launch), guards=True) or nest
 
 
 def has_order(version: _core.ScheduleVersion, machine: _core.Machine) -> bool:
@@ -75,6 +85,5 @@ def has_order(version: _core.ScheduleVersion, machine: _core.Machine) -> bool:
 
 def _has_rule(nest: Nest, machine: _core.Machine) -> bool:
     if is_gpu(machine):
-        constant = all(loop.extent is not None for loop in nest.loops + nest.terms)
-        return constant and (bool(nest.terms) or turned_loops(nest) is not None)
+        return bool(nest.terms) or turned_loops(nest) is not None
     return any(found for found in (tile_of(nest, machine), row_lane(nest), turned_loops(nest)))

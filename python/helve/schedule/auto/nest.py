@@ -145,8 +145,18 @@ def _chain(cursor: Cursor) -> tuple[list[Loop], Cursor]:
     return loops, cursor
 
 
-def nest_of(launch: Cursor) -> Nest | None:
-    """The nest that a launch holds; None if it holds something else."""
+def _below_guards(cursor: Cursor) -> Cursor:
+    """The statement that branches hold, which compare indices and have nothing else to do."""
+    while isinstance(s := cursor.stmt, _core.If) and s.else_body is None and not loads(s.condition):
+        if len(_block(s.then_body)) != 1:
+            break
+        cursor = child(cursor, 0, "then_body")
+    return cursor
+
+
+def nest_of(launch: Cursor, guards: bool = False) -> Nest | None:
+    """The nest that a launch holds; None if it holds something else. With `guards`, branches may stand around the
+    statement."""
     s = launch.stmt
     extents = [e.value if isinstance(e, _core.IntImm) else None for e in s.extents]
     grid = None if None in extents else math.prod(extents)
@@ -161,6 +171,8 @@ def nest_of(launch: Cursor) -> Nest | None:
         terms, inside = _chain(rest)
         if not terms or not isinstance(first.stmt, _core.Store) or loads(first.stmt.value):
             return None
+    if guards:
+        inside = _below_guards(inside)
     store = inside.stmt
     if not isinstance(store, _core.Store):
         return None

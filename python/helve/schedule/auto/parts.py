@@ -13,18 +13,16 @@ import math
 from typing import TYPE_CHECKING
 
 from helve import _core
-from helve.schedule.auto.gpu.columns import PANEL
 from helve.schedule.auto.nest import Loop, Nest, nest_of
 from helve.schedule.auto.rows import REDUCTIONS
-from helve.schedule.auto.steps import BLOCKS, Declined, attempt, is_gpu, isolate, outermost, parent
+from helve.schedule.auto.steps import BLOCKS, Declined, attempt, isolate, outermost, parent
 from helve.schedule.auto.tiles import tile_of
 from helve.schedule.cursor import Cursor
 
 if TYPE_CHECKING:
     from helve.schedule.schedule import Schedule
 
-_PART = 1 << 14  # terms of a part on a CPU, at least
-_GPU_PART = 1 << 9
+_PART = 1 << 14  # terms of a part, at least
 
 
 def has_parts(nest: Nest, machine: _core.Machine) -> bool:
@@ -33,13 +31,9 @@ def has_parts(nest: Nest, machine: _core.Machine) -> bool:
         return False
     if str(nest.store.stmt.mode) not in REDUCTIONS:
         return False
-    if _units(nest, machine) >= machine.processors or _terms(nest) < 2 * _part(machine):
+    if _units(nest, machine) >= machine.processors or _terms(nest) < 2 * _PART:
         return False
     return _outer_term(nest, machine).size > 1
-
-
-def _part(machine: _core.Machine) -> int:
-    return _GPU_PART if is_gpu(machine) else _PART
 
 
 def _terms(nest: Nest) -> int:
@@ -48,11 +42,8 @@ def _terms(nest: Nest) -> int:
 
 def _units(nest: Nest, machine: _core.Machine) -> int:
     """About how many blocks the elements are for."""
-    if is_gpu(machine):
-        at_once = PANEL if nest.lanes() is not None else 1
-    else:
-        tile = tile_of(nest, machine)
-        at_once = tile.lanes if tile is not None else 1
+    tile = tile_of(nest, machine)
+    at_once = tile.lanes if tile is not None else 1
     return math.prod(loop.size for loop in nest.loops) // at_once
 
 
@@ -75,12 +66,10 @@ def reduce_parts(s: Schedule, nest: Nest, machine: _core.Machine,
 def _divide(s: Schedule, nest: Nest, machine: _core.Machine) -> list[tuple[Cursor, str]]:
     term = _outer_term(nest, machine)
     wanted = -(-BLOCKS * machine.processors // max(_units(nest, machine), 1))
-    parts = min(wanted, _terms(nest) // _part(machine), term.size)
+    parts = min(wanted, _terms(nest) // _PART, term.size)
     if parts < 2:
         raise Declined
-    initial: list[Cursor] = []
     if nest.first is not None:
-        initial = [nest.launch]
         found = nest_of(s.now(isolate(s, nest.terms[0].at)))
         if found is None:
             raise Declined
@@ -90,9 +79,7 @@ def _divide(s: Schedule, nest: Nest, machine: _core.Machine) -> list[tuple[Curso
     outer, _, *few = s.split(term.at, factor, tail="cut")
     rest = [(isolate(s, few[0]), "parts")] if few else []
     outermost(s, outer, [loop.at for loop in nest.loops] + [outer])
-    *fill, main, merge = s.rfactor(outer, scope="global")
+    *_, main, merge = s.rfactor(outer, scope="global")
     isolate(s, main)
     launches = [parent(s.now(main)), isolate(s, merge)]
-    if is_gpu(machine):
-        launches += [*initial, *(parent(s.now(loop)) for loop in fill)]
     return [*((launch, "parts") for launch in launches), *rest]

@@ -48,6 +48,15 @@ def isolate(s: Schedule, rest: Cursor) -> Cursor:
     return rest
 
 
+def apart(s: Schedule, rest: Cursor, below: Cursor) -> tuple[Cursor, Cursor]:
+    """Takes a statement out of all loops and branches below a loop, away from what stands in front of it there: (what
+    that is then, the statement with its loops)."""
+    front = rest
+    while parent(s.now(rest)) != s.now(below):
+        front, rest = s.fission(s.now(rest))
+    return front, rest
+
+
 def split_exactly(s: Schedule, loop: Cursor, factor: int) -> tuple[Cursor, Cursor, Cursor | None]:
     """Divides a loop into blocks, and iterations left over into a launch of their own: (outer, inner, that launch)."""
     outer, inner, *rest = s.split(loop, factor, tail="cut")

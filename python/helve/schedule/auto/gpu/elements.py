@@ -40,7 +40,7 @@ def _turn(s: Schedule, nest: Nest, along: Loop, across: Loop, machine: _core.Mac
     s.reorder(*around, *inside)
     for buffer in {access.buffer.name for access in nest.loads if access.stride(along.var) not in (0, 1)}:
         copy, _ = s.cache_read(inside[0], buffer, "shared")
-        s.tensorize(copy, "copy")
+        s.tensorize(copy, "copy", "whole")
     for loop in inside:
         s.parallel(loop)
     if nest.grid == 1:

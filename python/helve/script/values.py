@@ -1,0 +1,123 @@
+"""What a value is: known while parsing or computed by the program, a number, a truth value, an index.
+
+Values are scalar expressions and buffers of the core, and Python objects; all of the parser asks these questions.
+"""
+
+from __future__ import annotations
+
+import ast
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+from helve import _core, language
+from helve.language.constructs import Construct, DType, FrontEnd, Namespace
+from helve.script.views import Part, View
+
+
+def subscripts(node: ast.Subscript) -> list[ast.expr]:
+    """The parts between the brackets."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def is_slice(node: ast.expr) -> bool:
+    """Is it a subscript with slices?"""
+    return isinstance(node, ast.Subscript) and any(isinstance(item, ast.Slice) for item in subscripts(node))
+
+
+def is_path(node: ast.expr) -> bool:
+    """Is it a name, or an attribute of one, so that it can be evaluated again?"""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def number(value: Any) -> bool | int | float | None:
+    """A plain number (NumPy's scalars too) as Python's own, or None."""
+    if isinstance(value, (bool, int, float)):
+        return value
+    try:
+        if type(value).__name__ in ("bool_", "bool"):
+            return bool(value)
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        return float(value) if isinstance(value, numbers.Real) else None
+    except (ArithmeticError, TypeError, ValueError):  # a fraction beyond float64, or a type that breaks its word
+        return None
+
+
+def plain(value: _core.Expr) -> Any:
+    """A constant index as a Python int, any other expression as it is."""
+    return value.value if isinstance(value, _core.IntImm) and value.dtype == "index" else value
+
+
+_INDEX_ARITHMETIC = {"Add", "Sub", "Mul", "FloorDiv", "FloorMod", "Neg", "Min", "Max", "Abs"}
+
+
+def as_index(value: _core.Expr) -> _core.Expr:
+    """An integer as an index: data is converted where it is loaded or named, and the arithmetic on it is of indices."""
+    if value.dtype == "index":
+        return value
+    if isinstance(value, _core.IntImm):
+        return _core.int_imm(value.value, "index", value.span)
+    if isinstance(value, _core.Cast) and value.value.dtype == "index":  # it was converted to stand beside data
+        return value.value
+    if isinstance(value, _core.Apply) and value.op in _INDEX_ARITHMETIC:
+        return _core.apply_operands(value.op, [as_index(operand) for operand in value.args], value.span)
+    return _core.cast(value, "index", value.span)
+
+
+def is_plain(value: Any) -> bool:
+    """Is the value known while parsing, down to the elements of tuples, lists and dicts?"""
+    if isinstance(value, (tuple, list)):
+        return all(is_plain(item) for item in value)
+    if isinstance(value, dict):
+        return all(is_plain(item) for item in value.values())
+    return not isinstance(value, (_core.Expr, _core.Buffer, View, Part))
+
+
+def loads_of(value: Any) -> Iterator[_core.Load | _core.TileLoad]:
+    """The loads in a value, those in subscripts aside."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (_core.Load, _core.TileLoad)):
+            yield node
+        elif isinstance(node, (_core.Cast, _core.Bitcast)):
+            stack.append(node.value)
+        elif isinstance(node, _core.Apply):
+            stack += node.args
+
+
+def comparisons(value: Any) -> Iterator[_core.Expr]:
+    """The comparisons by order of indices that conditions are made of."""
+    if isinstance(value, _core.Apply):
+        if value.op in ("Lt", "Le", "Gt", "Ge") and value.args[0].dtype == "index":
+            yield value
+        elif value.op in ("And", "Or", "Not"):
+            for operand in value.args:
+                yield from comparisons(operand)
+
+
+def is_bool(value: Any) -> bool:
+    return value.dtype == "bool" if isinstance(value, _core.Expr) else isinstance(number(value), bool)
+
+
+def is_small(value: Any) -> bool:
+    """May a builtin of helve.parse take the value? Numbers, expressions, and what was written out."""
+    if isinstance(value, (tuple, list)):
+        return all(is_small(item) for item in value)
+    return isinstance(value, (str, _core.Expr, _core.Buffer)) or number(value) is not None
+
+
+def is_language(value: Any) -> bool:
+    """Is the value a name below T?"""
+    return value is language or isinstance(value, (Construct, DType, Namespace, FrontEnd))
+
+
+def kind_of(value: Any) -> str:
+    if isinstance(value, _core.Expr):
+        return value.dtype
+    return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
+        type(value), _core.with_article(type(value).__name__)
+    )

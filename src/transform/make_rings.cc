@@ -1,0 +1,299 @@
+// Copies of pipelined loops fill rings, from which products take.
+// Input: kernels with tile operations, whose shared memory has no tiles. Output: T.Pipelined loops whose copies can
+// fill a ring become serial ones, in which each group of copies is preceded by the acquisition of a slot and followed
+// by its commit; what uses them stands between a wait and a release. The program stays one sequence, and the buffers
+// keep their shapes: they have slots instead of stages, which no subscript names. Later one role fills and another one
+// takes (split_roles), so that nothing of a loop or of the loops around it keeps copies from running ahead.
+//
+// A product whose sums the loop leaves alone may run while the next turn begins, so its slot is released one turn
+// later.
+//
+// The rule: a machine with products of warpgroups; a kernel of whole warpgroups that multiplies by them, without
+// collectives; a loop of two or more stages, all of whose copies that can begin early are boxes of tensors that the
+// kernel leaves alone; loops and conditions around it that do not depend on memory that the kernel writes. Where only
+// the last fails, a warning names the value. Other loops are left to pipeline_loops.
+// Before:  for k in T.Pipelined(n, num_stages=4):   After:  for k in T.serial(n):
+//              T.copy(A[k, :], x)                               T.ring_acquire(ring)
+//              T.gemm(x, y, c, dispatch="wgmma")                T.cp_async_bulk_tensor(A[k, :], x, barriers=ring)
+//                                                               T.ring_commit(ring)
+//                                                               T.ring_wait(ring)
+//                                                               T.gemm(x, y, c, dispatch="wgmma")
+//                                                               T.ring_release(ring, pending=1)
+//                                                           T.ring_release(ring)
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "helve/analysis/early_copies.h"
+#include "helve/analysis/effects.h"
+#include "helve/analysis/thread_form.h"
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/ring.h"
+#include "helve/ir/tensor/shared_place.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/layout/warp.h"
+#include "helve/transform/passes.h"
+#include "scope_facts.h"
+#include "stage_memory.h"
+
+namespace helve {
+
+namespace {
+
+/// Copies that are used by the same statements of a loop's body share a ring.
+struct Group {
+  std::vector<Stmt> fills;     ///< the copies
+  std::vector<size_t> copies;  ///< their positions in the body
+  size_t first = 0, last = 0;  ///< the statements between which their buffers are used
+  bool overlaps = false;       ///< the last of them is a product that the next turn may find unfinished
+  BufferRef ring;
+};
+
+bool multiplies(const Stmt& s) {
+  return has_operation(s, [](const TileOp& op) {
+    if (op.op == TileOpcode::Wgmma) return true;
+    const std::optional<size_t> at = op.row().find("dispatch");
+    return op.op == TileOpcode::Gemm && at && op.text(*at) == "wgmma";
+  });
+}
+
+/// Does the statement access the buffer?
+bool uses(const Stmt& s, const Buffer& buffer) {
+  const std::vector<RegionAccess> all = accesses(s);
+  return std::any_of(all.begin(), all.end(), [&](const RegionAccess& a) { return a.region.buffer.get() == &buffer; });
+}
+
+class Rings final : public ScopedRewriter {
+ public:
+  Rings(const Function& f, const PassOptions& options) : ScopedRewriter(f), function_(f), options_(options) {}
+
+  Stmt run() { return rewrite(function_.body); }
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    if (const Kernel* kernel = as<Kernel>(s)) return with_memory(*kernel, s);
+    const For* loop = as<For>(s);
+    if (!loop || loop->loop != LoopKind::Pipelined || loop->num_stages < 2 || !enclosing_kernel()) return s;
+    if (!fits(*enclosing_kernel())) return s;
+    Facts inside = facts;
+    enter_loop(inside, loop->vars[0], loop->begins[0], loop->extents[0]);
+    std::optional<std::vector<Group>> groups = groups_of(*loop, inside);
+    if (!groups) return s;
+    if (const std::string value = crossing(*loop); !value.empty()) {
+      if (options_.warnings) {
+        options_.warnings->push_back({Code::ValueCrossesRoles, s->span, {{"value", value}}, {}, {}});
+      }
+      return s;
+    }
+    if (!take_memory(*loop, *groups)) return s;
+    if (options_.choices) options_.choices->push_back({"T.Pipelined", s->span, "rings", {}});
+    return ringed(*loop, *groups);
+  }
+
+ private:
+  /// Is it a kernel that may have roles?
+  bool fits(const Kernel& kernel) const {
+    return options_.machine.is_gpu() && options_.machine.group_products && !function_.mesh &&
+           kernel.threads % kWarpgroup == 0 && kernel.threads + kWarpgroup <= options_.machine.block_threads &&
+           !has_roles(kernel) && !is_written_for_threads(kernel) && !has_collective(kernel.body) &&
+           multiplies(kernel.body);
+  }
+
+  /// The loop's copies in groups; nothing if one of them cannot fill a ring.
+  std::optional<std::vector<Group>> groups_of(const For& loop, const Facts& facts) {
+    const std::vector<Stmt> body = statements_of(loop.body);
+    const AccessModel model = access_model(enclosing_kernel()->body, function_.may_alias);
+    const std::unordered_set<const Buffer*> written = written_memory(enclosing_kernel()->body, function_.may_alias);
+    std::vector<Group> out;
+    for (const EarlyCopy& copy : early_copies(loop, model, function_.may_alias)) {
+      if (!copy.reason.empty()) continue;  // it stays what it is
+      const Region &src = copy.op->region(0), &dst = copy.op->region(1);
+      const Stmt box = box_of(*copy.op, facts);
+      if (!box || written.contains(src.buffer.get()) || !dst.whole()) return std::nullopt;
+      Group own{{box}, {copy.position}, body.size(), 0, false, nullptr};
+      for (size_t i = copy.position + 1; i < body.size(); ++i) {
+        if (!uses(body[i], *dst.buffer)) continue;
+        own.first = std::min(own.first, i);
+        own.last = i;
+      }
+      if (own.first == body.size()) return std::nullopt;
+      const auto same = [&](const Group& g) { return g.first == own.first && g.last == own.last; };
+      const auto at = std::find_if(out.begin(), out.end(), same);
+      if (at == out.end()) {
+        out.push_back(std::move(own));
+      } else {
+        at->fills.push_back(box);
+        at->copies.push_back(copy.position);
+      }
+    }
+    if (out.empty()) return std::nullopt;
+    for (Group& group : out) group.overlaps = loop.num_stages > 2 && runs_on(body, group.last);
+    return out;
+  }
+
+  /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses?
+  static bool runs_on(const std::vector<Stmt>& body, size_t at) {
+    const TileOp* op = as<TileOp>(body[at]);
+    if (!op || !multiplies(body[at])) return false;
+    const Buffer& sums = *op->region(2).buffer;
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (i != at && uses(body[i], sums)) return false;
+    }
+    return true;
+  }
+
+  /// The copy as one of boxes of a tensor, which waits for its commit; null if it is none.
+  Stmt box_of(const TileOp& op, const Facts& facts) const {
+    std::vector<ScheduleChoice> chosen;
+    LoweringContext context;
+    context.function = &function_;
+    context.kernel = enclosing_kernel();
+    context.facts = &facts;
+    context.machine = &options_.machine;
+    context.choices = &chosen;
+    const Stmt copy = map_parts(
+        tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
+        [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });
+    const Stmt lowered = lower_tile_op(*as<TileOp>(copy), *options_.schedules, context);
+    const TileOp* box = as<TileOp>(lowered);
+    return box && box->op == TileOpcode::CpAsyncBulkTensor && box->begins_copy() ? lowered : Stmt();
+  }
+
+  /// The value around the loop, or in its bounds, that a role without the rest of the kernel does not have.
+  std::string crossing(const For& loop) const {
+    const std::unordered_set<const Buffer*> written = written_memory(enclosing_kernel()->body, function_.may_alias);
+    std::string out;
+    std::unordered_map<const Var*, Expr> values;
+    const std::function<void(const Expr&)> check = [&](const Expr& e) {
+      walk(e, [&](const Expr& node) {
+        const Load* load = as<Load>(node);
+        if (load && out.empty() && written.contains(&buffer_of(load->buffer))) {
+          out = fmt::format("'{}'", load->buffer->name);
+        }
+        const Var* var = as<Var>(node);
+        const auto value = var ? values.find(var) : values.end();
+        if (value != values.end()) check(value->second);
+      });
+    };
+    const std::function<bool(const Stmt&)> on_way = [&](const Stmt& s) -> bool {
+      if (s.get() == &loop || (as<For>(s) && as<For>(s)->vars[0] == loop.vars[0])) {
+        for (const Expr& e : loop.begins) check(e);
+        for (const Expr& e : loop.extents) check(e);
+        return true;
+      }
+      if (const Bind* bind = as<Bind>(s)) values.emplace(bind->var.get(), bind->value);
+      bool found = false;
+      for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found |= on_way(part); });
+      if (!found) return false;
+      if (s->kind == StmtKind::While && out.empty()) out = "the condition of a while loop";
+      if (s->kind == StmtKind::For || s->kind == StmtKind::If) {
+        for_each_part(s, check, [](const Stmt&) {});
+      }
+      return true;
+    };
+    on_way(enclosing_kernel()->body);
+    for (const EarlyCopy& copy :
+         early_copies(loop, access_model(enclosing_kernel()->body, function_.may_alias), function_.may_alias)) {
+      if (!copy.reason.empty()) continue;
+      for_each_part(Stmt(copy.op), check, [](const Stmt&) {});
+    }
+    return out;
+  }
+
+  /// Gives the buffers their slots, if the block has the memory.
+  bool take_memory(const For& loop, std::vector<Group>& groups) {
+    BufferMap slotted;
+    std::vector<Stmt> allocations;
+    int64_t more = 0;
+    for (const Group& group : groups) {
+      for (const Stmt& fill : group.fills) {
+        const BufferRef& buffer = as<TileOp>(fill)->region(1).buffer;
+        const BufferRef slots = with_slots(declare_again(*buffer), loop.num_stages, buffer->span);
+        more += bytes_of(*slots) - bytes_of(*buffer);
+        slotted.emplace(buffer.get(), slots);
+        allocations.push_back(alloc(slots, buffer->span));
+      }
+    }
+    if (!why_no_room(*enclosing_kernel(), loop.num_stages, extra_, more, options_).empty()) return false;
+    extra_ += more;
+    slotted_.insert(slotted.begin(), slotted.end());
+    memory_.insert(memory_.end(), allocations.begin(), allocations.end());
+    for (Group& group : groups) {
+      group.ring = make_buffer("ring", {TypeCode::UInt, 64}, MemoryScope::Shared,
+                               {int_imm(2), int_imm(loop.num_stages)}, {}, {}, loop.span);
+      memory_.push_back(alloc(group.ring, loop.span));
+      begins_.push_back(event(TileOpcode::MbarrierInit, group, loop.span));
+    }
+    return true;
+  }
+
+  static Stmt event(TileOpcode op, const Group& group, const Span& span) {
+    return tile_op(op, {whole_region(group.ring)}, span);
+  }
+
+  Stmt ringed(const For& loop, const std::vector<Group>& groups) const {
+    const std::vector<Stmt> before = statements_of(loop.body);
+    std::vector<Stmt> body;
+    for (size_t i = 0; i < before.size(); ++i) {
+      for (const Group& group : groups) {
+        if (group.first != i) continue;
+        body.push_back(event(TileOpcode::RingAcquire, group, loop.span));
+        for (const Stmt& fill : group.fills) body.push_back(filling(*as<TileOp>(fill), group.ring));
+        body.push_back(event(TileOpcode::RingCommit, group, loop.span));
+        body.push_back(event(TileOpcode::RingWait, group, loop.span));
+      }
+      const auto copies = [&](const Group& g) { return std::count(g.copies.begin(), g.copies.end(), i) > 0; };
+      if (std::none_of(groups.begin(), groups.end(), copies)) body.push_back(before[i]);
+      for (const Group& group : groups) {
+        if (group.last == i) body.push_back(release(group, group.overlaps ? 1 : 0, loop.span));
+      }
+    }
+    std::vector<Stmt> out = {for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(std::move(body)), 1,
+                                      loop.span, loop.scheduled)};
+    for (const Group& group : groups) {
+      if (group.overlaps) out.push_back(release(group, 0, loop.span));
+    }
+    return seq(std::move(out), loop.span);
+  }
+
+  static Stmt release(const Group& group, int64_t pending, const Span& span) {
+    return tile_op(TileOpcode::RingRelease, {whole_region(group.ring), pending}, span);
+  }
+
+  static Stmt filling(const TileOp& box, const BufferRef& ring) {
+    return Stmt(
+        copy_with(box, [&](TileOp& out) { out.operands[out.row().index_of("barriers")] = whole_region(ring); }));
+  }
+
+  /// The kernel with the memory of its rings, which lives as long as it does.
+  Stmt with_memory(const Kernel& kernel, const Stmt& self) {
+    std::vector<Stmt> body = std::exchange(memory_, {});
+    const std::vector<Stmt> begins = std::exchange(begins_, {});
+    const BufferMap slotted = std::exchange(slotted_, {});
+    extra_ = 0;
+    if (body.empty()) return self;
+    body.insert(body.end(), begins.begin(), begins.end());
+    body.push_back(helve::rewrite(replace_buffers(kernel.body, slotted), [&](const Stmt& s) {
+      const Alloc* memory = as<Alloc>(s);
+      return memory && slotted.contains(memory->buffer.get()) ? seq({}, s->span) : s;
+    }));
+    return Stmt(copy_with(kernel, [&](Kernel& out) { out.body = seq(std::move(body), kernel.body->span); }));
+  }
+
+  const Function& function_;
+  const PassOptions& options_;
+  // Of the kernel that is being read:
+  BufferMap slotted_;         ///< buffers that get slots
+  std::vector<Stmt> memory_;  ///< allocations of these, and of the rings
+  std::vector<Stmt> begins_;  ///< initializations of the rings
+  int64_t extra_ = 0;         ///< bytes of the slots
+};
+
+}  // namespace
+
+FunctionRef make_rings(const FunctionRef& f, const PassOptions& options) {
+  return with_body(f, Rings(*f, options).run());
+}
+
+}  // namespace helve

@@ -1,0 +1,82 @@
+"""Products of matrices whose copies fill rings, for several tests."""
+
+import numpy as np
+from helve import T
+
+from tile_products import TYPES
+
+
+def gemm(bm, bn, bk, threads, stages, dtype="bfloat16", out="float32"):
+    """C = A @ B^T in tiles, a block each."""
+    M, N, K = T.dyn("M"), T.dyn("N"), T.dyn("K")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), out)):
+        with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=threads) as (j, i):
+            a = T.alloc_shared((bm, bk), dtype)
+            b = T.alloc_shared((bn, bk), dtype)
+            c = T.alloc_fragment((bm, bn), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
+                T.copy(A[i * bm : i * bm + bm, k * bk : k * bk + bk], a)
+                T.copy(B[j * bn : j * bn + bn, k * bk : k * bk + bk], b)
+                T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
+            T.copy(c, C[i * bm : i * bm + bm, j * bn : j * bn + bn])
+
+    return main
+
+
+def persistent_gemm(bm, bn, bk, threads, stages, blocks, dtype="bfloat16", out="float32"):
+    """The same, by blocks that take tiles in turn: copies of the next tile begin before this one is stored."""
+    M, N, K = T.dyn("M"), T.dyn("N"), T.dyn("K")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), out)):
+        with T.Kernel(blocks, threads=threads) as block:
+            a = T.alloc_shared((bm, bk), dtype)
+            b = T.alloc_shared((bn, bk), dtype)
+            c = T.alloc_fragment((bm, bn), "float32")
+            for i, j in T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)]):
+                T.clear(c)
+                for k in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
+                    T.copy(A[i * bm : i * bm + bm, k * bk : k * bk + bk], a)
+                    T.copy(B[j * bn : j * bn + bn, k * bk : k * bk + bk], b)
+                    T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
+                T.copy(c, C[i * bm : i * bm + bm, j * bn : j * bn + bn])
+
+    return main
+
+
+def two_rings(rows, keys, depth, stages):
+    """O = (Q @ K^T) @ V with the products of two loops' operands: K and V are used by different statements of one loop,
+    so each has a ring of its own."""
+
+    @T.prim_func
+    def main(Q: T.Tensor((rows, depth), "float16"), K: T.Tensor((keys * 4, depth), "float16"),
+             V: T.Tensor((keys * 4, depth), "float16"), O: T.Tensor((rows, depth), "float32")):
+        with T.Kernel(1, threads=128):
+            q = T.alloc_shared((rows, depth), "float16")
+            k = T.alloc_shared((keys, depth), "float16")
+            v = T.alloc_shared((keys, depth), "float16")
+            p = T.alloc_shared((rows, keys), "float16")
+            s = T.alloc_fragment((rows, keys), "float32")
+            o = T.alloc_fragment((rows, depth), "float32")
+            T.copy(Q, q)
+            T.clear(o)
+            for j in T.Pipelined(4, num_stages=stages):
+                T.copy(K[j * keys : j * keys + keys, :], k)
+                T.copy(V[j * keys : j * keys + keys, :], v)
+                T.gemm(q, k, s, transpose_B=True, clear=True, dispatch="wgmma")
+                T.copy(s, p)
+                T.gemm(p, v, o, dispatch="wgmma")
+            T.copy(o, O)
+
+    return main
+
+
+def gemm_arguments(m, n, k, dtype="bfloat16", out="float32", low=-3, high=4):
+    """Small whole numbers, and the product: exact in any order."""
+    rng = np.random.default_rng(m + 7 * n + 31 * k)
+    a, b = (rng.integers(low, high, shape).astype("float32") for shape in [(m, k), (n, k)])
+    kind = TYPES.get(out, np.dtype("float32"))
+    return [a.astype(TYPES[dtype]), b.astype(TYPES[dtype]), np.full((m, n), 7, kind)], (a @ b.T).astype(kind)
