@@ -78,6 +78,9 @@ inline std::optional<LoopKind> parse_loop(std::string_view text) { return parse_
 inline std::optional<StoreMode> parse_store_mode(std::string_view text) {
   return parse_enum<StoreMode>(text, kStoreModes);
 }
+inline std::optional<ArrayPlace> parse_array_place(std::string_view text) {
+  return parse_enum<ArrayPlace>(text, kArrayPlaces);
+}
 
 }  // namespace helve::python
 
@@ -102,6 +105,7 @@ inline std::optional<StoreMode> parse_store_mode(std::string_view text) {
 
 HELVE_TEXT_CASTER(helve::DType, helve::parse_dtype, helve::to_string);
 HELVE_TEXT_CASTER(helve::MemoryScope, helve::python::parse_scope, helve::to_string);
+HELVE_TEXT_CASTER(helve::ArrayPlace, helve::python::parse_array_place, helve::to_string);
 HELVE_TEXT_CASTER(helve::LoopKind, helve::python::parse_loop, helve::to_string);
 HELVE_TEXT_CASTER(helve::StoreMode, helve::python::parse_store_mode, helve::to_string);
 HELVE_TEXT_CASTER(helve::Op, helve::parse_op, [](helve::Op op) { return helve::row_of(op).name; });

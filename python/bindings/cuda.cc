@@ -73,6 +73,16 @@ void bind_cuda(py::module_& module) {
       "bytes of a core's instance of each global buffer, how its blocks meet, and its tensor maps: buffer, box, "
       "swizzle.");
   module.def(
+      "widen_accesses",
+      [](const FunctionRef& f) {
+        PassOptions options;
+        options.machine = any_gpu();
+        return widen_accesses(place_arrays(f, options), options);
+      },
+      py::arg("function"),
+      "A function in thread form whose lanes access memory together, as vectors, and whose threads keep arrays at "
+      "their places: what code generation prints.");
+  module.def(
       "narrow_accesses", [](const FunctionRef& f) { return narrow_accesses(f, {}); }, py::arg("function"),
       "A function in thread form without vectors and asynchronous copies of global memory: the variant for tensors "
       "that are aligned as an element is.");

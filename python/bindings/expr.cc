@@ -82,6 +82,8 @@ void bind_expr(py::module_& module) {
   module.def("bitcast", &bitcast, py::arg("value"), py::arg("dtype"), py::arg("span") = nowhere);
   module.def("ceil_div", &ceil_div, py::arg("a"), py::arg("b"), "The index expression (a + b - 1) // b.");
   module.def("load", &load, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
+  module.def("load_vector", &load_vector, py::arg("buffer"), py::arg("indices"), py::arg("width"),
+             py::arg("span") = nowhere);
   module.def("tile_load", &tile_load, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
   module.def("misalignment", &misalignment, py::arg("buffer"), py::arg("unit"), py::arg("span") = nowhere);
   module.def("extreme_imm", &extreme_imm, py::arg("dtype"), py::arg("lowest"), py::arg("span") = nowhere);

@@ -31,6 +31,7 @@ std::string_view text_of_kind(ArgumentKind kind) {
     case ArgumentKind::Choice: return "choice";
     case ArgumentKind::BufferName: return "buffer";
     case ArgumentKind::Text: return "text";
+    case ArgumentKind::Function: return "function";
   }
   __builtin_unreachable();
 }
@@ -89,6 +90,10 @@ void bind_steps(py::module_& module) {
       .def_readonly("place", &TraceStep::place);
   py::class_<ScheduleVersion, Ref<ScheduleVersion>>(module, "ScheduleVersion", "A function, and the step that made it.")
       .def_readonly("function", &ScheduleVersion::function)
+      .def_property_readonly("before", [](const ScheduleVersion& version) -> std::optional<ScheduleVersionRef> {
+        if (!version.before) return std::nullopt;
+        return version.before;
+      })
       .def_readonly("step", &ScheduleVersion::step)
       .def_readonly("results", &ScheduleVersion::results);
   module.def("primitive_rows", [] {

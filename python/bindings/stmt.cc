@@ -44,6 +44,8 @@ void bind_buffers(py::module_& module) {
              "The buffer of shared memory at an offset in bytes.");
   module.def("with_slots", &with_slots, py::arg("buffer"), py::arg("slots"), py::arg("span"),
              "The buffer of shared memory as so many slots of a ring.");
+  module.def("at_place", &at_place, py::arg("buffer"), py::arg("place"),
+             "The fragment or local buffer at a place of a thread: registers, packed, memory.");
 }
 
 void bind_nodes(py::module_& module) {
@@ -116,6 +118,8 @@ void bind_stmt(py::module_& module) {
   module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere,
              py::arg("mode") = StoreMode::Write);
   module.def("update", &update, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("mode"),
+             py::arg("span") = nowhere);
+  module.def("store_vector", &store_vector, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("width"),
              py::arg("span") = nowhere);
   module.def("store_nontemporal", &store_nontemporal, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("piece"), py::arg("span") = nowhere);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"

@@ -11,11 +11,13 @@
 #include <functional>
 
 #include "copy_dimensions.h"
-#include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -187,6 +189,27 @@ std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::s
                                     : ""));
   }
   out.swizzle = *swizzle;
+  return out;
+}
+
+CopyBoxes boxes_of(const TileOp& copy) {
+  std::string reason;
+  std::optional<CopyBoxes> boxes = copy_boxes(copy.region(0), copy.region(1), &reason);
+  HELVE_CHECK(boxes, "a copy by a tensor map is none: " + reason);
+  return *std::move(boxes);
+}
+
+std::vector<BoxMap> box_maps(const Stmt& body, std::vector<const TileOp*>* first) {
+  std::vector<BoxMap> out;
+  walk(body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || op->op != TileOpcode::CpAsyncBulkTensor) return;
+    CopyBoxes boxes = boxes_of(*op);
+    const BufferRef& tensor = op->region(boxes.tensor).buffer;
+    if (std::any_of(out.begin(), out.end(), [&](const BoxMap& map) { return map.serves(tensor.get(), boxes); })) return;
+    out.push_back({tensor, std::move(boxes.box), boxes.swizzle});
+    if (first) first->push_back(op);
+  });
   return out;
 }
 

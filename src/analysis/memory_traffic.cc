@@ -206,34 +206,6 @@ std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const st
   return out;
 }
 
-Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
-  Expr address = int_imm(0);
-  Expr pitch = int_imm(1);
-  for (size_t d = indices.size(); d-- > 0;) {
-    const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
-    address = address + indices[d] * stride;
-    if (buffer.strides.empty()) pitch = pitch * buffer.shape[d];
-  }
-  return address;
-}
-
-Expr layout_address(const Buffer& buffer, const std::vector<Expr>& indices) {
-  Expr address = int_imm(0);
-  for (const AddressTerm& term : address_terms(*buffer.layout, layout_domain(buffer))) {
-    const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
-    const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
-    address = address + digit * int_imm(term.stride);
-  }
-  return address;
-}
-
-bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
-  const Sum sum = sum_of(index);
-  return sum.constant % unit == 0 && std::all_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
-           return term.coefficient % unit == 0 || (term.factors.size() == 1 && term.factors[0].get() == lane);
-         });
-}
-
 std::vector<EarlyRead> early_reads(const Kernel& kernel) {
   std::vector<EarlyRead> out;
   std::vector<BufferRef> read;

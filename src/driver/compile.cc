@@ -109,7 +109,10 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   // Passes take buffers for apart and stores for ordinary ones; what shares bytes and bypasses caches is decided anew.
   const FunctionRef plain = without_memory_hints(without_offsets(f), options.target != Target::Cuda);
   out.function = run_pipeline(passes, plain, pass_options, instruments);
-  if (options.target == Target::Cuda) check_registers(*f, *out.function);
+  if (options.target == Target::Cuda) {
+    check_registers(*f, *out.function);
+    check_tensor_maps(*out.function);
+  }
   for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
   for (const StageInstrument::Stage& stage : stages.stages()) {
     out.stages.emplace_back(std::string(stage.pass), stage.function);

@@ -29,6 +29,7 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
     if (!launch) return;
     const CudaKernel& kernel = source.kernels[static_cast<size_t>(launch->kernel)];
     launch->threads = kernel.threads;
+    launch->unaligned_threads = kernel.own_threads;
     launch->shared_bytes = kernel.shared_bytes;
     launch->cluster = kernel.cluster;
     launch->cooperative = kernel.cooperative;

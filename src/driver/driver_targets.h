@@ -39,6 +39,9 @@ void check_lowered_forms(const Function& f);
 /// divide is right, and a fault there is an InternalError. `lowered` is `f` in thread form.
 void check_registers(const Function& f, const Function& lowered);
 
+/// Refuses kernels that need more tensor maps than their parameters take (NoSchedule).
+void check_tensor_maps(const Function& lowered);
+
 /// BadArgument for a `dispatch` that names no implementation of the target.
 void check_dispatch(const Function& f, Target target);
 

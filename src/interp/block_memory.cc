@@ -13,9 +13,6 @@
 
 namespace helve::interp {
 
-namespace {
-
-/// The addresses that a layout gives to the elements; null where they are numbered in row-major order.
 std::shared_ptr<const std::vector<int64_t>> addresses_of(const Buffer& buffer) {
   if (!buffer.layout) return nullptr;
   auto out = std::make_shared<std::vector<int64_t>>();
@@ -28,8 +25,6 @@ std::shared_ptr<const std::vector<int64_t>> addresses_of(const Buffer& buffer) {
   }
   return out;
 }
-
-}  // namespace
 
 BlockMemory::BlockMemory(const Stmt& body, const Scope& scope) {
   if (!scope.checked()) return;

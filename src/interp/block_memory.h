@@ -11,6 +11,10 @@
 
 namespace helve::interp {
 
+/// The addresses that a layout gives to the elements of shared memory, in row-major order of these; null where they are
+/// numbered so.
+std::shared_ptr<const std::vector<int64_t>> addresses_of(const Buffer& buffer);
+
 /// The buffers with an offset of a kernel, in groups of those that overlap.
 class BlockMemory {
  public:
@@ -26,7 +30,7 @@ class BlockMemory {
     BufferRef buffer;
     size_t slot = 0;
     int64_t begin = 0, end = 0;  ///< bytes
-    int64_t cells = 1;           ///< of an element
+    int64_t cells = 1;  ///< of an element
     std::shared_ptr<const std::vector<int64_t>> addresses;  ///< of the elements in row-major order, in elements
   };
   struct Group {

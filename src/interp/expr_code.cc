@@ -8,6 +8,7 @@
 #include "helve/ir/expr/rounding.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/hash.h"
+#include "vector_access.h"
 
 namespace helve::interp {
 
@@ -250,6 +251,7 @@ struct Preparer {
   ExprCodeRef operator()(const Cast& e) const { return std::make_unique<CastCode>(e, scope); }
   ExprCodeRef operator()(const Bitcast& e) const { return std::make_unique<BitcastCode>(e, scope); }
   ExprCodeRef operator()(const Load& e) const {
+    if (e.width) return prepare_vector_load(e, scope);
     if (scope.checked()) return std::make_unique<CheckedLoadCode>(e, scope);
     return std::make_unique<LoadCode>(e, scope);
   }

@@ -11,6 +11,7 @@
 #include "private_memory.h"
 #include "region.h"
 #include "stmt_code.h"
+#include "vector_access.h"
 
 namespace helve::interp {
 
@@ -59,7 +60,9 @@ class LoopCode final : public StmtCode {
     if (kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized) private_ = private_around(node.body, scope);
     const std::optional<size_t> lane = std::exchange(scope.lane, std::nullopt);
     if (kind_ == LoopKind::Vectorized) scope.lane = vars_[0];
+    auto* const vectors = std::exchange(scope.vectors, kind_ == LoopKind::Vectorized ? &vectors_ : nullptr);
     body_ = prepare(node.body, scope);
+    scope.vectors = vectors;
     scope.lane = lane;
     scope.in_iteration = around;
     include(*body_);
@@ -70,16 +73,21 @@ class LoopCode final : public StmtCode {
     const int64_t count = bounds.count(span_);
     const bool dealt = kind_ == LoopKind::Persistent && !scope_.has_mesh();
     const int64_t step = dealt ? frame.blocks : 1;
+    const int64_t lane = frame.lane;
+    for_lanes(frame, bounds, count, [&](const VectorAccess& each, int64_t i) { each.before_lanes(frame, i, count); });
     if (frame.trace) frame.trace->enter(label_, bounds.begins, bounds.extents);
     PrivateMemory memory(private_, frame);
     for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
       scope_.step();
       enter(frame, bounds, i);
+      if (!vectors_.empty()) frame.lane = i;
       body_->run(frame);
       memory.end_iteration();
     }
     memory.end_loop();
     if (frame.trace) frame.trace->leave();
+    for_lanes(frame, bounds, count, [&](const VectorAccess& each, int64_t i) { each.after_lanes(frame, i); });
+    frame.lane = lane;
   }
 
  protected:
@@ -130,6 +138,17 @@ class LoopCode final : public StmtCode {
     return {eval_all(begins_, frame), eval_all(extents_, frame)};
   }
 
+  /// Calls `f(access, lane)` with each vector access and lane, whose variable has its value.
+  template <class F>
+  void for_lanes(Frame& frame, const Bounds& bounds, int64_t lanes, F&& f) const {
+    for (const VectorAccess* each : vectors_) {
+      for (int64_t i = 0; i < lanes; ++i) {
+        frame.vars[vars_[0]] = of_int(bounds.begins[0] + i);
+        f(*each, i);
+      }
+    }
+  }
+
   /// Gives the variables their values; what a persistent iteration finds in the buffers of its kernel is undefined.
   void enter(Frame& frame, const Bounds& bounds, int64_t iteration) const {
     if (frame.trace) frame.trace->iterate(iteration);
@@ -152,6 +171,7 @@ class LoopCode final : public StmtCode {
   std::vector<size_t> vars_;
   std::vector<size_t> forgotten_;
   std::vector<size_t> private_;  ///< memory around the loop that each iteration has for itself
+  std::vector<const VectorAccess*> vectors_;  ///< of the lanes, in program order
   LoopLabel label_;
   StmtCodeRef body_;
   Span span_;

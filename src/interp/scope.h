@@ -40,6 +40,16 @@ struct Ring {
 
 class Fibers;
 
+class VectorAccess;
+
+/// The element of one lane of a vector access, between memory and the lane.
+struct LaneValue {
+  Scalar value{};
+  int64_t offset = 0;   ///< in the instance
+  int64_t address = 0;  ///< in memory, in elements
+  bool undefined = false;
+};
+
 /// The state of one executor: the only one of a function without a mesh, or a core.
 struct Frame {
   std::vector<Scalar> vars;
@@ -57,6 +67,8 @@ struct Frame {
   /// By buffer slot: the instances of a buffer that a ring hands over.
   std::unordered_map<size_t, std::vector<std::unique_ptr<Instance>>> slots;
   Fibers* fibers = nullptr;  ///< the roles of the block, where they run
+  std::vector<std::vector<LaneValue>> vectors;    ///< of each vector access
+  int64_t lane = 0;                               ///< that runs, of the innermost loop with vector accesses
   Trace* trace = nullptr;  ///< present in a checked run
 };
 
@@ -102,6 +114,9 @@ class Scope {
   std::unordered_set<size_t> bound;
   /// The slot of the variable of the innermost loop around what is being prepared, if that counts lanes from 0.
   std::optional<size_t> lane;
+  /// The vector accesses of that loop; null if it has no lanes.
+  std::vector<const VectorAccess*>* vectors = nullptr;
+  size_t vector_slots = 0;  ///< vector accesses so far
   /// Does what is being prepared stand in an iteration of an independent loop of the kernel?
   bool in_iteration = false;
   /// The store or tile operation being prepared; null outside of one.

@@ -11,6 +11,7 @@
 
 #include "helve/ir/tensor/update.h"
 #include "helve/support/diagnostic.h"
+#include "vector_access.h"
 
 namespace helve::interp {
 
@@ -386,6 +387,7 @@ struct Preparer {
     return prepare_store(s);
   }
   StmtCodeRef prepare_store(const Store& s) const {
+    if (s.width) return prepare_vector_store(s, scope);
     StmtCodeRef plain;
     if (scope.checked()) {
       plain = std::make_unique<CheckedStoreCode>(s, scope);

@@ -158,6 +158,11 @@ class Printer {
       const std::string value = spell_.value_for(n.value, n.buffer->dtype);
       return line(n, fmt::format("T.store_nontemporal({}, {}, {})", target, value, n.piece));
     }
+    if (n.width) {
+      const std::string target = spell_.subscript(*n.buffer, n.indices);
+      const std::string value = spell_.value_for(n.value, n.buffer->dtype);
+      return line(n, fmt::format("T.store_vector({}, {}, {})", target, value, n.width));
+    }
     if (n.mode == StoreMode::Write) return write_store(n);
     const std::string target = spell_.subscript(*n.buffer, n.indices);
     const std::string value = spell_.value_for(n.value, n.buffer->dtype);

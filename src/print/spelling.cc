@@ -111,8 +111,11 @@ std::string Spelling::allocation(const Buffer& buffer) {
   const std::string layout = buffer.layout ? fmt::format(", layout={}", quoted(to_string(*buffer.layout))) : "";
   const std::string offset = buffer.offset ? fmt::format(", offset={}", *buffer.offset) : "";
   const std::string slots = buffer.slots > 1 ? fmt::format(", slots={}", buffer.slots) : "";
-  return fmt::format("T.{}({}, \"{}\"{}{}{}{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile, layout,
-                     offset, slots);
+  const std::string place = buffer.place == ArrayPlace::Registers
+                                ? ""
+                                : fmt::format(", place={}", quoted(std::string(to_string(buffer.place))));
+  return fmt::format("T.{}({}, \"{}\"{}{}{}{}{})", function, tuple(buffer.shape), to_string(buffer.dtype), tile, layout,
+                     offset, slots, place);
 }
 
 bool Spelling::is_default(const TileOp& op, size_t i) {

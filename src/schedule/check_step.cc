@@ -82,7 +82,7 @@ std::vector<Origin> origins(const Rewrite& rewrite, const NumberedRegion& before
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning& meaning) {
   if (meaning.form == RegionForm::Program) {
     const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
-    const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+    const NumberedRegion after(seq(statements_of(meaning.edited.function, meaning.place)), meaning.place.first);
     return check_rewrite(*f, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), rewrite.by_value);
   }
   std::optional<Stmt> ordered;
@@ -93,7 +93,7 @@ Legality legality_of(const FunctionRef& f, const Rewrite& rewrite, const Meaning
   });
   const FunctionRef was = replace(f, rewrite.before, {updated}).function;
   const NumberedRegion before(statement_at(*was, rewrite.before.first), rewrite.before.first);
-  const NumberedRegion after(seq(statements_of(meaning.function, meaning.place)), meaning.place.first);
+  const NumberedRegion after(seq(statements_of(meaning.edited.function, meaning.place)), meaning.place.first);
   Legality out =
       check_rewrite(*was, before.stmt, after.stmt, origins(rewrite, before, after), ExactEngine(), {}, meaning.form);
   if (out.verdict == Verdict::Proved && ordered) {
@@ -142,7 +142,14 @@ Legality legality_backwards(const FunctionRef& f, const Rewrite& rewrite) {
 
 Legality legality_of(const FunctionRef& f, const Rewrite& rewrite) {
   if (rewrite.backwards) return legality_backwards(f, rewrite);
-  if (rewrite.meaning) return legality_of(f, rewrite, *rewrite.meaning);
+  if (rewrite.meaning && !rewrite.meaning->carries) return legality_of(f, rewrite, *rewrite.meaning);
+  if (rewrite.meaning) {
+    Rewrite meant = rewrite;
+    meant.edited = rewrite.meaning->edited;
+    meant.after = rewrite.meaning->place;
+    meant.meaning.reset();
+    return legality_of(f, meant);
+  }
   const ExactEngine engine;
   if (rewrite.before.size == 1) {
     const NumberedRegion before(statement_at(*f, rewrite.before.first), rewrite.before.first);
@@ -246,11 +253,20 @@ void require_valid(const FunctionRef& f, const Arguments& arguments) {
 StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Arguments& arguments,
                      const std::optional<std::string>& unsafe) {
   require_valid(rewrite.edited.function, arguments);
-  const Legality legality = legality_of(in_calls_of(rewrite.edited.function, f), rewrite);
+  if (rewrite.meaning && rewrite.meaning->carries) {
+    require_valid(rewrite.meaning->edited.function, arguments);
+  }
+  Legality legality = legality_of(in_calls_of(rewrite.edited.function, f), rewrite);
+  if (legality.verdict == Verdict::Proved && !rewrite.unproved.empty()) {
+    legality.verdict = Verdict::Unknown;
+    legality.reason = rewrite.unproved;
+  }
   std::vector<std::string> needs = added_assumptions(f, rewrite.edited.function);
   if (legality.verdict == Verdict::Proved) {
     const bool open = adds_in_any_order(seq(statements_of(f, rewrite.before)));
-    return {legality.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal, {}, std::move(needs)};
+    return {legality.reassociates || rewrite.reassociates || open ? StepEffect::Reassociated : StepEffect::Equal,
+            {},
+            std::move(needs)};
   }
   const std::string why = text_of(legality);
   std::vector<Note> notes;

@@ -25,18 +25,24 @@ std::string without_number(const std::string& name) {
 
 }  // namespace
 
-VarRef fresh_var(const FunctionRef& f, const std::string& hint) {
+NewName fresh_names(const FunctionRef& f) {
   std::unordered_set<std::string> taken;
   const Definitions defined(f->body);
   for (const VarRef& var : defined.vars) taken.insert(var->name);
   for (const BufferRef& buffer : defined.buffers) taken.insert(buffer->name);
   for (const VarRef& dim : f->dims) taken.insert(dim->name);
   for (const Param& param : f->params) std::visit([&](const auto& p) { taken.insert(p->name); }, param);
-  const std::string stem = without_number(hint);
-  std::string name = stem;
-  for (int n = 1; taken.contains(name); ++n) name = fmt::format("{}_{}", stem, n);
-  return make_var(name);
+  return [taken = std::move(taken)](const std::string& hint) mutable {
+    if (hint == "_") return hint;
+    const std::string stem = without_number(hint);
+    std::string name = stem;
+    for (int n = 1; taken.contains(name); ++n) name = fmt::format("{}_{}", stem, n);
+    taken.insert(name);
+    return name;
+  };
 }
+
+VarRef fresh_var(const FunctionRef& f, const std::string& hint) { return make_var(fresh_names(f)(hint)); }
 
 MemoryScope memory_named(const std::string& word) {
   if (word == "fragment") return MemoryScope::Fragment;
@@ -45,6 +51,21 @@ MemoryScope memory_named(const std::string& word) {
 }
 
 Expr simplified(const Expr& e) { return simplify(e); }
+
+Stmt with_values(const Stmt& s, const Substitution& values) {
+  Memo<Expr> known;
+  const auto expr = [&](auto&& self, const Expr& e) -> Expr {
+    return known.of(e, [&] {
+      if (e->kind != ExprKind::Var && !e->dtype.is_index()) {
+        return map_children(e, [&](const Expr& child) { return self(self, child); });
+      }
+      const Expr now = substitute(e, values);
+      return now == e || !e->dtype.is_index() ? now : simplify(now);
+    });
+  };
+  return map_parts(
+      s, [&](const Expr& e) { return expr(expr, e); }, [&](const Stmt& part) { return with_values(part, values); });
+}
 
 Stmt required_at(const FunctionRef& f, const Cursor& at) {
   Stmt s = statement_at(*f, at);

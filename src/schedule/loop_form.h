@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "helve/arith/facts.h"
+#include "helve/ir/tensor/renamed.h"
 #include "helve/schedule/primitive.h"
 
 namespace helve {
@@ -14,11 +15,18 @@ namespace helve {
 /// the end of the hint is left out.
 VarRef fresh_var(const FunctionRef& f, const std::string& hint);
 
+/// Such names for all that a statement defines: no two are the same. "_" stays as it is.
+NewName fresh_names(const FunctionRef& f);
+
 /// The memory that a word of the primitives names: "local", "shared", "fragment" or "global".
 MemoryScope memory_named(const std::string& word);
 
 /// Of the begin, the extent, and what stands for the variable in the body.
 Expr simplified(const Expr& e);
+
+/// The statement with values for variables. Index expressions that use these are simplified, so that no sum of
+/// constants is left in them.
+Stmt with_values(const Stmt& s, const Substitution& values);
 
 /// The statement at the place, which must have one.
 Stmt required_at(const FunctionRef& f, const Cursor& at);

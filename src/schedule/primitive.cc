@@ -65,6 +65,7 @@ bool fits(const ScheduleArgument& value, ArgumentKind kind) {
     case ArgumentKind::BufferName:
     case ArgumentKind::Text:
     case ArgumentKind::Choice: return std::holds_alternative<std::string>(value);
+    case ArgumentKind::Function: return std::holds_alternative<ScheduleVersionRef>(value);
   }
   __builtin_unreachable();
 }

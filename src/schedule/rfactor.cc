@@ -131,6 +131,16 @@ struct Partials {
   Footprint box;
 };
 
+/// The widest dtype in which one of the updates combines its value.
+DType partial_dtype_of(const Reduced& what) {
+  DType out = what.buffer->dtype;
+  for (const Store* store : what.updates) {
+    const DType each = partial_dtype(what.mode, what.buffer->dtype, reduction_of(*store)->operand->dtype);
+    if (each.bits > out.bits) out = each;
+  }
+  return out;
+}
+
 /// Is a loop inside of this one over elements of the buffer?
 bool holds_loop_over_elements(const Stmt& loop, const Reduced& what) {
   bool found = false;
@@ -177,7 +187,7 @@ Partials partials_of(const FunctionRef& f, const Arguments& arguments, const Cur
   for (const Dimension& dim : out.dims) shape.push_back(int_imm(dim.most));
   const std::string& scope = arguments.text(2);
   const std::string name = fresh_var(f, fmt::format("{}_{}", what.buffer->name, scope))->name;
-  out.memory = make_buffer(name, what.buffer->dtype, memory_named(scope), shape, {}, {}, loop->span);
+  out.memory = make_buffer(name, partial_dtype_of(what), memory_named(scope), shape, {}, {}, loop->span);
   return out;
 }
 
@@ -236,7 +246,7 @@ Stmt for_each_partial(const FunctionRef& f, const Reduced& what, const Partials&
     if (const auto of = partials.dims[d].of) element[*of] = simplify(element[*of] + cell.back());
   }
   Stmt out = merge ? update(what.buffer, element, load(partials.memory, cell), what.mode, span)
-                   : store(partials.memory, cell, identity_imm(what.mode, what.buffer->dtype), span);
+                   : store(partials.memory, cell, identity_imm(what.mode, partials.memory->dtype), span);
   for (size_t d = vars.size(); d-- > 0;) {
     out = for_loop(LoopKind::Serial, vars[d], partials.dims[d].extent, out, span);
   }

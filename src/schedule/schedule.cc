@@ -65,6 +65,8 @@ std::vector<TraceArgument> kept(const Function& f, const std::vector<ScheduleArg
       out.emplace_back(std::move(finders));
     } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
       out.emplace_back(*number);
+    } else if (const ScheduleVersionRef* other = std::get_if<ScheduleVersionRef>(&value)) {
+      out.emplace_back(*other);
     } else {
       out.emplace_back(std::get<std::string>(value));
     }
@@ -108,6 +110,8 @@ std::vector<ScheduleArgument> resolved(const Function& f, const TraceStep& step,
       out.emplace_back(std::move(cursors));
     } else if (const int64_t* number = std::get_if<int64_t>(&argument)) {
       out.emplace_back(*number);
+    } else if (const ScheduleVersionRef* other = std::get_if<ScheduleVersionRef>(&argument)) {
+      out.emplace_back(*other);
     } else {
       out.emplace_back(std::get<std::string>(argument));
     }

@@ -158,9 +158,9 @@ class CoreProgram {
     Ref<Function> meaning = make_ref<Function>(*made);
     meaning->mesh = std::nullopt;
     meaning->body = phases->kernel;
-    out.meaning = Meaning{FunctionRef(meaning), {shared_.kernel(), 1}, RegionForm::Program};
+    out.meaning = Meaning{{FunctionRef(meaning), Forwarding()}, {shared_.kernel(), 1}, RegionForm::Program};
     std::unordered_map<const StmtNode*, Cursor> at;
-    walk_cursors(*out.meaning->function, [&](const Cursor& place, const Stmt& s) { at.emplace(s.get(), place); });
+    walk_cursors(*out.meaning->edited.function, [&](const Cursor& place, const Stmt& s) { at.emplace(s.get(), place); });
     std::unordered_map<const StmtNode*, const CorePhases::Member*> members;
     for (const CorePhases::Member& each : phases->members) members.emplace(each.was, &each);
     walk_cursors(required_at(f_, shared_.kernel()), shared_.kernel(), [&](const Cursor& place, const Stmt&) {

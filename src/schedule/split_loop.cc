@@ -184,7 +184,7 @@ Rewrite unroll_loop(const FunctionRef& f, const Arguments& arguments) {
   Rewrite out{{f, Forwarding()}, {at, 1}, {at, 0}, {}, {}, {}};
   for (int64_t i = 0; i < *n; ++i) {
     const Expr value = simplified(loop.begins[0] + int_imm(i));
-    const Renewal copy = renew(loop.body, {{loop.vars[0].get(), value}});
+    const Renewal copy = renew(with_values(loop.body, {{loop.vars[0].get(), value}}));
     LoopValues values{{loop.vars[0], value}};
     for (const auto& [old_var, new_var] : copy.vars) values.emplace_back(old_var, Expr(new_var));
     add_pieces(out.pieces, count, at.child("body", 0), at.at(at.position() + copies.size()), values);

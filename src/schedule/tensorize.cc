@@ -313,8 +313,8 @@ Rewrite tensorize_loops(const FunctionRef& f, const Arguments& arguments) {
     all.push_back(loops_of(part, runs, true));
   }
   Rewrite out{replace(f, {at, 1}, {Stmt(found.op)}), {at, 1}, {at, 1}, {}, {}, {at}};
-  out.meaning = Meaning{replace(f, {at, 1}, meaning).function, {at, meaning.size()}};
-  add_pieces(out, found, *loops, nest, out.meaning->function, out.meaning->place);
+  out.meaning = Meaning{replace(f, {at, 1}, meaning), {at, meaning.size()}};
+  add_pieces(out, found, *loops, nest, out.meaning->edited.function, out.meaning->place);
   out.unseen = unseen_of(f, at, all);
   return out;
 }

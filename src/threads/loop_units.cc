@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/thread_operation.h"

@@ -3,7 +3,7 @@
 // line before the first and after the last one, of which the lanes that are elements of the walk are on.
 #include "line_walk.h"
 
-#include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/element_address.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/visit.h"

@@ -17,6 +17,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/copy_queue.h"
+#include "helve/ir/tensor/memory_hints.h"
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
@@ -57,7 +58,10 @@ class Narrowing final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     if (const For* loop = as<For>(s); loop && loop->loop == LoopKind::Vectorized && accesses_global(s)) {
-      return Stmt(copy_with(*loop, [](For& copy) { copy.loop = LoopKind::Unroll; }));
+      return Stmt(copy_with(*loop, [](For& copy) {
+        copy.loop = LoopKind::Unroll;
+        copy.body = lane_by_lane(copy.body);
+      }));
     }
     const TileOp* op = as<TileOp>(s);
     if (!op) return s;

@@ -68,6 +68,8 @@ const std::vector<Pass>& cuda_pipeline() {
       {"relax_waits", relax_waits},  // memory that TMA stores from is free as soon as TMA has read it
       {"group_copies", group_copies},  // mbarriers and groups count copies, as the machine has them
       {"expand_collectives", expand_collectives},  // cores read and write each other's memory
+      {"place_arrays", place_arrays},  // threads keep arrays in registers, packed or not, or in memory
+      {"widen_accesses", widen_accesses},  // lanes access memory together
       {"split_roles", split_roles},  // one role fills the rings, the other one takes
   };
   return passes;

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "exchange.h"
-#include "helve/analysis/memory_traffic.h"
+#include "helve/analysis/element_address.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/shared_place.h"

@@ -144,7 +144,7 @@ class Guards {
   std::vector<Guard> found_;
 };
 
-size_t statements_of(const Stmt& body) {
+size_t size_of(const Stmt& body) {
   size_t count = 0;
   walk(body, [&](const Stmt&) { ++count; });
   return count;
@@ -197,7 +197,7 @@ class Division final : public ScopedRewriter {
     if (!is_tile(body)) return body;
     const Guards guards(body, vars, facts);
     for (const Guard& guard : guards.found()) {
-      if (statements_of(body) * (guard.cuts.size() + 1) > kMaxStatements) break;
+      if (size_of(body) * (guard.cuts.size() + 1) > kMaxStatements) break;
       Stmt chain = body;
       for (auto cut = guard.cuts.rbegin(); cut != guard.cuts.rend(); ++cut) {
         chain = if_then(less(expr_of(guard.sum), int_imm(*cut)), renewed(body), chain, body->span);

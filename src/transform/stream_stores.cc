@@ -22,6 +22,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/memory_traffic.h"
 #include "helve/analysis/vector_walk.h"
 #include "helve/arith/simplify.h"

@@ -1,4 +1,4 @@
-// What is still to be divided among threads: loops over elements, and local memory that the block would have.
+// What is still to be divided among threads: loops over elements, and memory that is not of those who would have it.
 // Loops are found by their kind, so those that a schedule made of an operation are included.
 #include "undivided.h"
 
@@ -10,10 +10,31 @@
 
 namespace helve {
 
+namespace {
+
+/// Shared memory that each thread would have for itself: a GPU has one for all threads of the block.
+void refuse_shared_memory_of_threads(const Stmt& loop) {
+  walk(loop, [](const Stmt& s) {
+    const Alloc* memory = as<Alloc>(s);
+    if (!memory || memory->buffer->scope != MemoryScope::Shared) return;
+    throw UserError(Code::NoSchedule, s->span, {{"operation", std::string("T.alloc_shared")}},
+                    {{{},
+                      fmt::format("'{}' stands inside of a T.threads loop: each thread would have its own, and shared "
+                                  "memory is that of the block",
+                                  memory->buffer->name)}},
+                    {"use T.alloc_local, or allocate it in front of the T.threads loop"});
+  });
+}
+
+}  // namespace
+
 void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) {
   if (!s) return;
   const For* loop = as<For>(s);
-  if (loop && loop->loop == LoopKind::Thread) return;
+  if (loop && loop->loop == LoopKind::Thread) {
+    if (!operation) refuse_shared_memory_of_threads(s);
+    return;
+  }
   const Alloc* memory = as<Alloc>(s);
   if (memory && memory->buffer->scope == MemoryScope::Local && !operation) {
     throw UserError(Code::NoSchedule, s->span, {{"operation", std::string("T.alloc_local")}},

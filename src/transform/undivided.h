@@ -10,7 +10,8 @@
 namespace helve {
 
 /// Throws NoSchedule, at `span`, if the statement contains a loop over elements outside of T.threads loops; `operation`
-/// is what the user wrote, null for the loop itself. Of what the user wrote, local memory outside is refused too.
+/// is what the user wrote, null for the loop itself. Of what the user wrote, local memory outside of these loops is
+/// refused too, and shared memory inside of them.
 void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span);
 
 }  // namespace helve

@@ -125,6 +125,13 @@ def test_what_is_left_to_cpp_is_stated_there_and_needs_to_be(folder):
     assert [name for name in OF_CPP[folder] if f"Code::{name}," in others] == []
 
 
+def test_every_primitive_of_schedules_has_a_refusal_of_its_own():
+    """By the form of the program (HV1006) or by what is proved of it (HV1007, HV1008), not by an argument alone."""
+    heads = [case.values[0].expected.partition("\n")[0] for case in CASES]
+    refused = [head for head in heads if re.match(r"error\[HV100[678]\]", head)]
+    assert [name for name, _ in _core.primitive_rows() if not any(f"'{name}'" in head for head in refused)] == []
+
+
 def test_cases_are_of_the_table():
     assert codes_with_a_case() <= {number for _, number, *_ in _core.diagnostic_rows()}
 

@@ -71,7 +71,7 @@ class HostKernels:
         texts, self.kernels, self.forms = [], {}, {}
         for place, function in enumerate(functions):
             form = _core.allocate_shared(getattr(function, "function", function))
-            form = _core.narrow_accesses(form) if unaligned else form
+            form = _core.widen_accesses(_core.narrow_accesses(form) if unaligned else form)
             text, kernels = _core.cuda_source(form, prelude=prelude, cluster_blocks=cluster_blocks)
             assert len(kernels) == len(versions(form))
             name = names[place] if names else kernels[0]["name"].removesuffix("_0")

@@ -69,7 +69,9 @@ class Nest:
                 name, extent = next(self.names), self.random.choice([0, 1, 2, 3, 5, self.size])
                 self.lines.append(f"{pad}for {name} in T.serial({extent}):")
                 self.block(depth - 1, variables + [(name, extent)] if extent else variables, indent + 1)
-            elif depth and kind < 0.85:
+            elif depth > 1 and kind < 0.81:
+                self.independent(variables, indent)
+            elif depth and kind < 0.88:
                 self.lines.append(f"{pad}if {self.random.choice(variables)[0]} < 2:")
                 self.block(depth - 1, variables, indent + 1)
             elif kind > 0.92:
@@ -79,6 +81,23 @@ class Nest:
                 element = self.element(variables)
                 form, op = self.random.choice(FORMS[self.observed]), self.random.choice(OPERATORS[self.observed])
                 self.lines.append(pad + form.format(element, value, op))
+
+    def independent(self, variables, indent):
+        """A loop over two variables without order: each iteration has an element of its own, and reads others."""
+        pad, names = "    " * indent, [next(self.names), next(self.names)]
+        extents = [self.random.choice([1, 2, 3, self.size]) for _ in names]
+        kind = self.random.choice(["Parallel", "Parallel", "Persistent"]) if not variables else "Parallel"
+        ranges = ", ".join(map(str, extents))
+        ranges = f"[{ranges}]" if kind == "Persistent" else ranges
+        target = self.random.choice(self.buffers)
+        own = ", ".join(self.random.choice([name, f"{self.size - 1} - {name}", f"{name} + {self.size - extent}"])
+                        for name, extent in zip(names, extents))
+        others = [name for name in self.buffers if name != target]
+        inside = variables + list(zip(names, extents))
+        read = f"{self.random.choice(others)}[{self.index(inside)}, {self.index(inside)}]"
+        form, op = self.random.choice(FORMS[self.observed]), self.random.choice(OPERATORS[self.observed])
+        statement = form.format(f"{target}[{own}]", f"{read} * 3 + {self.random.randrange(9)}", op)
+        self.lines += [f"{pad}for {names[0]}, {names[1]} in T.{kind}({ranges}):", f"{pad}    {statement}"]
 
     def schedule(self):
         if self.random.random() < 0.5:
@@ -156,6 +175,33 @@ def bind(s, rng, one, loops):
     return s.bind(one, to=to, also=[each for each in also if each != one])
 
 
+def function_of(s, place):
+    """A function of the statement alone: buffers become tensors, and variables of loops around it are 0 there."""
+    text, script = place.text, s.script()
+    for loop in enclosing(s, place):
+        for name in re.match(r"for ([\w, ]+) in", loop.text)[1].split(", "):
+            text = re.sub(rf"\b{name}\b", "0", text)
+    names = sorted(set(re.findall(r"\b([A-Z]\w*)\[", text)) - set(re.findall(r"^ *(\w+) = T\.alloc", text, re.M)))
+    shapes = {name: re.search(rf"\b{name}(?:: T\.Tensor| = T\.alloc_\w+)\((\(.*?\))", script)[1] for name in names}
+    params = ", ".join(f"{name}: T.Tensor({shape}, 'int32')" for name, shape in shapes.items())
+    lines = "".join(f"        {line}\n" for line in text.splitlines())
+    return helve.parse(f"@T.prim_func\ndef leaf({params}):\n    with T.Kernel(1) as b:\n{lines}")
+
+
+def schedule_of(s, place, rng):
+    """A schedule of the function of a statement, or of another one where there is no such function."""
+    try:
+        leaf = helve.Schedule(function_of(s, place))
+    except helve.Error:
+        return Nest(0).schedule()
+    for _ in range(rng.choice([0, 2, 6])):
+        try:
+            some_step(leaf, rng)()
+        except helve.Error as error:
+            assert error.code in REFUSALS, f"{error}\n{leaf.script()}"
+    return leaf
+
+
 def some_step(s, rng):
     """A primitive with arguments that may or may not fit."""
     all_places = places(s)
@@ -163,6 +209,7 @@ def some_step(s, rng):
     stores = [each for each in all_places if "\n" not in each.text] or all_places
     one, two, store = rng.choice(loops), rng.choice(loops), rng.choice(stores)
     allocation = rng.choice([each for each in all_places if "T.alloc" in each.text] or all_places)
+    several = rng.choice([each for each in loops if re.match(r"for \w+, ", each.text)] or loops)
     inner, next_one = near(s, one, "{}.body[0]".format, two), near(s, one, behind, two)
     return rng.choice([
         lambda: s.split(one, rng.choice([1, 2, 3, 8, 9]), tail=rng.choice(["guard", "cut", "exact"])),
@@ -176,6 +223,7 @@ def some_step(s, rng):
         lambda: s.join(one, next_one),
         lambda: s.reorder(inner, one),
         lambda: s.fission(rng.choice(all_places)),
+        lambda: s.separate(rng.choice([several, several, one])),
         lambda: s.unswitch(one),
         lambda: s.specialize(rng.choice(all_places), one, rng.choice([-1, 0, 1, 2, 9])),
         lambda: s.reverse(one),
@@ -197,6 +245,8 @@ def some_step(s, rng):
         lambda: s.compute_at(one, rng.choice(loops)),
         lambda: s.reverse_compute_at(next_one, rng.choice(loops)),
         lambda: s.inline(rng.choice(stores)),
+        lambda: s.substitute(one, schedule_of(s, one, rng)),
+        lambda: s.substitute(inner, schedule_of(s, inner, rng)),
         lambda: s.auto(rng.choice(["llvm", "cuda"])),
         lambda: s.cache_read(rng.choice(all_places), rng.choice("AB"), rng.choice(["local", "shared", "fragment"])),
         lambda: s.precompute(store, rng.choice(values_of(store)), rng.choice([*enclosing(s, store), store]),

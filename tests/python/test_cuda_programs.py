@@ -54,6 +54,9 @@ def test_the_text_means_what_the_interpreter_says(compiled, seed):
     s = values((), program.work, rng)
     scalar = int(s) if program.work in INTS else float(s)
     interpret(functions[seed], a, b, wanted[:, : program.width], n, scalar)
+    widened = aligned(np.zeros_like(wanted))
+    interpret(kernels.forms[program.name], a, b, widened[:, : program.width], n, scalar)
+    assert_same(widened, wanted, f"vector accesses of\n{program.text}")
     slots = {"n": n, "s": slot_of(s, program.work), "M": program.extent}
     kernels.run(program.name, program.blocks, {"A": aligned(a), "B": aligned(b), "O": out}, slots)
     assert_same(out, wanted, program.text)
@@ -62,5 +65,5 @@ def test_the_text_means_what_the_interpreter_says(compiled, seed):
 @needs_nvrtc
 @pytest.mark.parametrize("seed", SEEDS[::5])
 def test_the_text_compiles(seed):
-    form = _core.allocate_shared(helve.parse(kernel_of(seed).text).function)
+    form = _core.widen_accesses(_core.allocate_shared(helve.parse(kernel_of(seed).text).function))
     assert_compiles(_core.cuda_source(form)[0], in_registers=False)

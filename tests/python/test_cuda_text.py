@@ -16,7 +16,7 @@ from helve import _core
 
 
 def cuda_source(function, **options):
-    return _core.cuda_source(_core.allocate_shared(function.function), **options)
+    return _core.cuda_source(_core.widen_accesses(_core.allocate_shared(function.function)), **options)
 
 
 def kernel_of(text):

@@ -12,7 +12,7 @@ import pytest
 
 import helve
 import helve.testing
-from helve import T
+from helve import T, _core
 from nvrtc import library
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +111,29 @@ def test_a_broken_link_is_seen(tmp_path):
     page = tmp_path / "a.md"
     page.write_text("# Some head\n[a](a.md) [b](b.md) [c](#some-head) [d](a.md#none) [e](https://example.org/x)\n")
     assert list(broken_links(page)) == ["b.md", "a.md#none"]
+
+
+def sections_of(text):
+    """(heading, text) of the third-level sections of a page."""
+    parts = re.split(r"^#{2,3} (.*)$", text, flags=re.M)
+    return list(zip(parts[1::2], parts[2::2]))
+
+
+def undocumented(text):
+    """Primitives without a section of the page on schedules that shows a call and what becomes of a program."""
+    for name, _ in _core.primitive_rows():
+        sections = [part for head, part in sections_of(text) if name in re.findall(r"\w+", head)]
+        shown = [example for part in sections for example in make.examples(part) if f"s.{name}(" in example.code]
+        if len(sections) != 1 or not any(example.output for example in shown) or f"`s.{name}(" not in sections[0]:
+            yield name
+
+
+def test_every_primitive_of_schedules_is_shown():
+    """With its rule, a program in front of it and what becomes of that."""
+    text = (ROOT / "docs" / "schedule.md").read_text()
+    assert list(undocumented(text)) == []
+    assert list(undocumented(text.replace("s.sink(", "s.lift("))) == ["sink"]
+    assert list(undocumented(re.sub(r"### divide\n.*?(?=###)", "", text, flags=re.S))) == ["divide"]
 
 
 def test_architecture_names_every_room_and_pass():

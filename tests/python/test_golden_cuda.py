@@ -24,7 +24,7 @@ def lowered(function, arch):
 # name -> (what is printed, options of the printer). The first are in thread form as they stand.
 PROGRAMS = {
     **{
-        name: lambda name=name: (_core.allocate_shared(FUNCTIONS[name].function), {})
+        name: lambda name=name: (_core.widen_accesses(_core.allocate_shared(FUNCTIONS[name].function)), {})
         for name in ("row_sums", "collatz", "integers", "names", "guarded_rows", "cores")
     },
     **{

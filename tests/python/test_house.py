@@ -5,6 +5,7 @@ rule that stopped seeing anything would be noticed.
 """
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -432,3 +433,13 @@ def test_every_module_is_installed():
     source, installed = ROOT / "python" / "helve", Path(helve.__file__).parent
     missing = [path for path in source.rglob("*.py") if not (installed / path.relative_to(source)).exists()]
     assert not missing
+
+
+def test_mutants_of_the_checker_of_schedules_have_their_lines():
+    """tests/cpp/schedule/mutants.py breaks lines that it finds by their text."""
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/cpp/schedule/mutants.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    listed = module.mutants()
+    assert len(listed) > 90 and module.misplaced(ROOT, listed) == []
+    assert len(module.misplaced(ROOT, [(file, f"{line} not there", "") for file, line, _ in listed])) == len(listed)

@@ -9,6 +9,7 @@ import helve.testing
 import numpy as np
 import pytest
 from helve import T
+from helve.arguments import numpy_dtype
 from nvrtc import assert_compiles, needs_nvrtc
 from test_schedule import body_of, refused, schedule
 
@@ -328,3 +329,33 @@ def test_row_sums_of_a_block():
     c = np.zeros(5, "float32")
     helve.compile(row_sums())(a, c)
     np.testing.assert_array_equal(c, a.sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype,operand,partial", [
+    ("bfloat16", "A[k]", "float32"), ("float16", "A[k] * A[k]", "float32"), ("float8_e5m2", "A[k]", "float32"),
+    ("bfloat16", "T.cast(A[k], 'float32')", "float32"), ("float32", "T.cast(A[k], 'float64')", "float64"),
+    ("float32", "A[k]", "float32")])
+def test_partial_sums_are_rounded_when_they_are_merged(dtype, operand, partial):
+    """4 partial sums of 1024 ones each, which no float below 32 bits counts."""
+    text = (f"@T.prim_func\ndef f(A: T.Tensor((4096,), '{dtype}'), S: T.Tensor((1,), '{dtype}')):\n"
+            f"    with T.Kernel(1) as b:\n        S[0] = 0.0\n        for k in T.serial(4096):\n"
+            f"            T.update(S[0], {operand}, 'add')\n")
+    s = helve.Schedule(helve.parse(text))
+    s.divide("k", 4)
+    s.rfactor("ko")
+    assert f'S_local = T.alloc_local((4,), "{partial}")' in s.script()
+    assert [step.effect for step in s.report()] == ["equal", "reassociated"]
+    for target in ("interp", "llvm"):
+        a, total = np.ones(4096, numpy_dtype(dtype)), np.zeros(1, numpy_dtype(dtype))
+        helve.compile(s, target)(a, total)
+        assert float(total[0]) == 4096
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_partial_maxima_are_of_the_type_of_the_element(op):
+    text = ("@T.prim_func\ndef f(A: T.Tensor((64,), 'bfloat16'), S: T.Tensor((1,), 'bfloat16')):\n"
+            f"    with T.Kernel(1) as b:\n        for k in T.serial(64):\n            T.update(S[0], A[k], '{op}')\n")
+    s = helve.Schedule(helve.parse(text))
+    s.divide("k", 4)
+    s.rfactor("ko")
+    assert 'S_local = T.alloc_local((4,), "bfloat16")' in s.script()

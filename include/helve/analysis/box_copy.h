@@ -36,6 +36,26 @@ struct CopyBoxes {
 /// The largest boxes; nothing, with the reason, if no map describes the tensor or the memory is not a box.
 std::optional<CopyBoxes> copy_boxes(const Region& src, const Region& dst, std::string* reason);
 
+/// What a tensor map describes: boxes of a tensor, and their swizzle.
+struct BoxMap {
+  BufferRef tensor;
+  std::vector<int64_t> box;
+  int64_t swizzle = 0;
+
+  bool serves(const Buffer* other, const CopyBoxes& boxes) const {
+    return tensor.get() == other && box == boxes.box && swizzle == boxes.swizzle;
+  }
+};
+
+/// A map takes 128 bytes of a kernel's parameters, of which there are at most 32,764.
+inline constexpr size_t kMaxBoxMaps = 200;
+
+/// The boxes of a copy by T.cp_async_bulk_tensor.
+CopyBoxes boxes_of(const TileOp& copy);
+
+/// The maps that the copies below `body` need, in the order of their first copies, which `first` gets.
+std::vector<BoxMap> box_maps(const Stmt& body, std::vector<const TileOp*>* first = nullptr);
+
 /// Can TMA make the copy of a block by a map, under `facts`? It converts nothing and pads with zeros (`pad` is the
 /// copy's value past the tensor's ends), the tensor's rows are at multiples of 16 bytes from its base, and every box
 /// begins at a multiple of 16 bytes in its row and at an address that TMA supports in shared memory. Alignment of the

@@ -13,14 +13,6 @@ namespace helve {
 /// such a tensor is larger than the caches, no line of it is used again before it has left them.
 std::unordered_set<const Buffer*> streamed_params(const Kernel& kernel, const std::vector<MayAlias>& may_alias = {});
 
-/// The place of an element in its buffer, counted in elements: by declared strides, or row-major.
-Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices);
-/// The same in shared memory with a layout: by the layout, before its swizzle.
-Expr layout_address(const Buffer& buffer, const std::vector<Expr>& indices);
-
-/// Is `index` a multiple of `unit` in lane 0, where `lane` counts from 0, whatever the values of the other variables?
-bool starts_aligned(const Expr& index, const Var* lane, int64_t unit);
-
 /// An element that is read soon: in the next iteration of a loop around `loop`, or by the next block. Its subscripts
 /// may lie outside of the buffer in the last one.
 struct EarlyRead {

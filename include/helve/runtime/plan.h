@@ -95,6 +95,7 @@ struct Launch {
   int64_t scratch_bytes = 0;  ///< private memory of each worker, 4096-aligned, contents undefined
   int64_t grain = 1;  ///< minimum number of blocks of a task
   int64_t threads = 0;  ///< CUDA: threads per block
+  int64_t unaligned_threads = 0;  ///< CUDA: those of the unaligned variant, which has no roles
   int64_t shared_bytes = 0;  ///< CUDA: dynamic shared memory of a block
   int64_t cluster = 1;  ///< CUDA: blocks per cluster
   /// CUDA: all blocks are resident together; the kernel gets a zeroed uint32_t* workspace as its last parameter.

@@ -30,8 +30,8 @@ struct Origin {
   const StmtNode* after = nullptr;
   size_t after_visit = 0;  ///< of the new region, which is visit 0 (`walk`'s order)
   size_t before_visit = 0;  ///< of the old region
-  /// Variables of the old loops in terms of the new ones. One that is not named keeps its value: a loop around the new
-  /// statement has the same variable.
+  /// Variables of the old loops in terms of the new ones. One that is not named keeps its value, if a loop around the
+  /// new statement has the same variable, and has the value of its loop's last iteration, if none has.
   std::vector<std::pair<VarRef, Expr>> values;
   std::vector<InlinedValue> inlined = {};
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "helve/schedule/rewrite.h"
+#include "helve/schedule/version.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -20,6 +21,7 @@ enum class ArgumentKind {
   Integer,
   Choice,  ///< one of some words
   BufferName,  ///< the name of a buffer
+  Function,  ///< a function, with the steps of a schedule of it
   Text  ///< what only the primitive reads: a layout, an expression
 };
 
@@ -29,7 +31,7 @@ struct PrimitiveParameter {
   std::vector<std::string_view> choices = {};
 };
 
-using ScheduleArgument = std::variant<Cursor, std::vector<Cursor>, int64_t, std::string>;
+using ScheduleArgument = std::variant<Cursor, std::vector<Cursor>, int64_t, std::string, ScheduleVersionRef>;
 
 struct PrimitiveRow;
 
@@ -43,6 +45,7 @@ struct Arguments {
   const std::vector<Cursor>& cursors(size_t i) const { return std::get<std::vector<Cursor>>(values[i]); }
   int64_t integer(size_t i) const { return std::get<int64_t>(values[i]); }
   const std::string& text(size_t i) const { return std::get<std::string>(values[i]); }
+  const ScheduleVersionRef& version(size_t i) const { return std::get<ScheduleVersionRef>(values[i]); }
 
   /// The step does not apply to the statements at hand (ScheduleForm); the note shows one.
   [[noreturn]] void refuse(std::string reason, const Stmt& at, std::string help) const;

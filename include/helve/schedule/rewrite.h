@@ -12,7 +12,8 @@
 
 namespace helve {
 
-/// Variables of old loops in terms of new ones; one that is not named keeps its value.
+/// Variables of old loops in terms of new ones; one that is not named keeps its value, or is that of the last
+/// iteration where its loop is gone.
 using LoopValues = std::vector<std::pair<VarRef, Expr>>;
 
 /// A statement of the new function, with all below it, runs what one of the old function ran.
@@ -22,12 +23,13 @@ struct Piece {
   LoopValues values;
 };
 
-/// A new function with what stands for loops, written with the loops that it means: one tile operation
-/// (analysis/operation_loops.h), or a program of cores (analysis/core_phases.h).
+/// A new function with what its change means: the loops of an operation (analysis/operation_loops.h) or of a program of
+/// cores (analysis/core_phases.h), or the statements of another function before the steps of a schedule of that.
 struct Meaning {
-  FunctionRef function;
-  Block place;  ///< of the loops
+  Edited edited;
+  Block place;  ///< of the loops or statements
   RegionForm form = RegionForm::Operation;
+  bool carries = false;  ///< do cursors carried along say where instances go, besides the pieces?
 };
 
 /// Stores of single elements that the new program runs besides those of the old one, written into it.
@@ -61,6 +63,10 @@ struct Rewrite {
   std::optional<Meaning> meaning = {};
   /// What the meaning leaves out, for nobody sees it (unseen.h).
   std::optional<Unseen> unseen = {};
+  /// What is known of the steps from the meaning to the new function: do some change the order of reductions, and why
+  /// is one not proved, if one is not?
+  bool reassociates = false;
+  std::string unproved = {};
 };
 
 }  // namespace helve

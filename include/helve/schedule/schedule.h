@@ -1,48 +1,14 @@
 // A schedule: a function, and the steps that made it of another one.
-// Versions are immutable and know the one before, so that old ones stay usable and cursors are carried from one to the
-// next. Each step is checked (legality.h) before it counts.
+// Each step is checked (legality.h) before it counts, and makes a version (version.h).
 #pragma once
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "helve/schedule/find.h"
 #include "helve/schedule/primitive.h"
 
 namespace helve {
-
-/// An argument as a trace keeps it: statements by finders.
-using TraceArgument = std::variant<Finder, std::vector<Finder>, int64_t, std::string>;
-
-/// What is known of a step's results.
-enum class StepEffect {
-  Equal,  ///< bit for bit those of the function before
-  Reassociated,  ///< up to the order of the updates of reductions
-  Unproved  ///< taken on the user's word
-};
-/// "equal", "reassociated", "unproved".
-std::string_view to_string(StepEffect effect);
-
-struct TraceStep {
-  std::string primitive;
-  std::vector<TraceArgument> arguments;
-  std::optional<std::string> unsafe;  ///< the user's reason to take it without a proof
-  StepEffect effect = StepEffect::Equal;
-  std::string reason;  ///< why it is unproved
-  std::vector<std::string> needs = {};  ///< conditions that calls must meet since the step
-  Span place = {};  ///< in the user's program
-};
-
-struct ScheduleVersion final : Object {
-  FunctionRef function;
-  Ref<const ScheduleVersion> before;  ///< null for the function itself
-  Forwarding forward;  ///< from the version before
-  TraceStep step;  ///< that made it; nothing of it for the function itself
-  std::vector<Cursor> results;  ///< of the step, in this version
-};
-using ScheduleVersionRef = Ref<const ScheduleVersion>;
 
 /// The schedule without steps. The function is verified, and its nodes become nodes of their own, so that a node is at
 /// one place only.

@@ -108,6 +108,7 @@ _ALLOC = (_p("shape"), _p("dtype"))
 _LAYOUT = _o("layout", None)
 _OFFSET = _o("offset", None)
 _SLOTS = _o("slots", None)
+_PLACE = _o("place", None)
 _TILED = (*_ALLOC, _o("tile_size", None))
 _TILES = (_p("buffer"), _o("parallel", False))
 
@@ -136,12 +137,14 @@ _CONSTRUCTS = [
         "A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension.",
     ),
     Construct(
-        "alloc_fragment", (*_TILED, _LAYOUT),
-        "A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.",
+        "alloc_fragment", (*_TILED, _LAYOUT, _PLACE),
+        "A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place. "
+        "`place` says in a lowered program where a thread keeps its part: \"packed\" in registers, or in \"memory\".",
     ),
     Construct(
-        "alloc_local", (*_TILED, _LAYOUT),
-        "A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none.",
+        "alloc_local", (*_TILED, _LAYOUT, _PLACE),
+        "A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none. `place` as for "
+        "T.alloc_fragment.",
     ),
     Construct(
         "alloc_var", (_p("dtype"), _o("init", None)),
@@ -210,6 +213,16 @@ _CONSTRUCTS = [
     Construct(
         "store_nontemporal", (_p("dst"), _p("value"), _p("piece")),
         "A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program.",
+    ),
+    Construct(
+        "load_vector", (_p("src"), _p("width")),
+        "An element, of lanes that are read before the first of them runs in accesses of so many bytes, in a lowered "
+        "program.",
+    ),
+    Construct(
+        "store_vector", (_p("dst"), _p("value"), _p("width")),
+        "A store to one element, of lanes that are written after the last of them has run in accesses of so many bytes, "
+        "in a lowered program.",
     ),
     Construct(
         "prefetch", (_p("src"),),

@@ -45,18 +45,21 @@ def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = No
 def abs(x: _Scalar) -> _Expr:
     """The scalar operator Abs."""
 
-def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
-    """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place."""
+def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
+    """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.
+    `place` says in a lowered program where a thread keeps its part: "packed" in registers, or in "memory"."""
 
 def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer in global memory; in a mesh function one instance per core."""
 
-def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None) -> _Any:
-    """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none."""
+def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
+    """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none. `place` as for
+    T.alloc_fragment."""
 
-def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None) -> _Any:
+def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None, slots: _Any | None = None) -> _Any:
     """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.
-    `offset` is its first byte, in a lowered program."""
+    `offset` is its first byte, in a lowered program. With `slots` there are so many instances of it, which a
+    ring hands over."""
 
 def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
     """A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension."""
@@ -309,6 +312,10 @@ def ldmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
     the thread; before, dst is a fragment that has this layout. A warp moves 8 x 8 elements at a time, each of
     its threads giving the address of a row."""
 
+def load_vector(src: _Any, width: _Any) -> _Any:
+    """An element, of lanes that are read before the first of them runs in accesses of so many bytes, in a lowered
+    program."""
+
 def local_shape(tensor: _Any) -> _Any:
     """The true extents of the executing core's block."""
 
@@ -341,8 +348,9 @@ def mbarrier_commit(barriers: _Region) -> None:
 
 def mbarrier_init(barriers: _Region) -> None:
     """Initializes an array of mbarriers: shared memory of 1, 2, 4 or more uint64, a power of two. They count
-    groups of copies by TMA, one after the other around the array. A kernel does this once, before its other
-    uses of the array, and accesses the array by nothing else."""
+    groups of copies by TMA, one after the other around the array; those of a ring, two rows of as many as it
+    has slots, what T.ring_acquire, T.ring_commit, T.ring_wait and T.ring_release do. A kernel does this once,
+    before its other uses of the array, and accesses the array by nothing else."""
 
 def mbarrier_wait(barriers: _Region, pending: _b.int = 0) -> None:
     """Waits until at most the `pending` most recent groups of T.mbarrier_commit are unfinished:
@@ -429,6 +437,29 @@ def reshape(x: _Any, shape: _Shape) -> _Any:
     """The buffer x seen in another shape with as many elements, in row-major order; nothing is copied for accesses
     of its elements."""
 
+def ring_acquire(barriers: _Region) -> None:
+    """Begins to fill the next slot of a ring, once what it held has been released: from here to T.ring_commit its
+    buffers are this slot. `barriers` are those of the ring, an array of 2 by as many uint64 as it has slots:
+    one of each slot for its data, one for its room. The buffers are those that T.cp_async_bulk_tensor fills
+    with these `barriers`."""
+
+def ring_commit(barriers: _Region) -> None:
+    """Ends the copies that fill the slot of a ring: whoever takes it waits for all of them."""
+
+def ring_release(barriers: _Region, pending: _b.int = 0) -> None:
+    """Gives back all slots of a ring that were taken, the `pending` most recent ones aside: they may be filled
+    again."""
+
+def ring_wait(barriers: _Region) -> None:
+    """Takes the next slot of a ring, in the order in which they were filled, once its data have arrived: from here
+    on the ring's buffers are this slot, and what the copies wrote is visible to all threads."""
+
+def role(first: _Any, threads: _b.int, registers: _Any = 0, elect: _Any = False) -> _Any:
+    """What a part of the threads that are launched executes, in a lowered program: `with T.role(first, threads)`,
+    from `first` on. Roles stand side by side and run at the same time; rings alone order one with another. The
+    first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has
+    the first thread execute the body alone."""
+
 def round(x: _Scalar) -> _Expr:
     """The scalar operator Round."""
 
@@ -465,6 +496,9 @@ def stmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
 def store_nontemporal(dst: _Any, value: _Any, piece: _Any) -> _Any:
     """A store to one element, of lanes that go around the caches in pieces of so many bytes, in a lowered program."""
 
+def store_vector(dst: _Any, value: _Any, width: _Any) -> _Any:
+    """A store to one element, of lanes that are written after the last of them has run in accesses of so many
+    bytes, in a lowered program."""
 def symbolic(name: _b.str, dtype: _b.str = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
 

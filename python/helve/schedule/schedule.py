@@ -6,20 +6,19 @@ and the places in their programs where faults are shown.
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Sequence
 
 from helve import _core, source
 from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
+from helve.schedule.arguments import converted, function_of, integer, path_to
 from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
-from helve.schedule.cursor import Cursor, carried, find
+from helve.schedule.cursor import Cursor, find
 from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
 
-_ROWS = dict(_core.primitive_rows())
 Place = Cursor | str
 
 
@@ -41,9 +40,8 @@ class Schedule:
     """
 
     def __init__(self, func: PrimFunc, check: bool = False):
-        function = getattr(func, "function", func)
-        function = getattr(function, "function", function)
-        if not isinstance(function, _core.Function):
+        function = function_of(func)
+        if function is None:
             raise error("NotAKernel", _call_place(), given=shown(func))
         self._outputs = getattr(func, "outputs", None) or getattr(getattr(func, "function", None), "outputs", ())
         self._versions = [_core.start_schedule(function)]
@@ -148,45 +146,20 @@ class Schedule:
         Raises:
             helve.Error: the cursor is of another schedule (HV1003), or a step removed the statement (HV1004).
         """
-        return Cursor(self._now, self._path("now", "cursor", cursor, _call_place()))
+        return Cursor(self._now, path_to(self._now, "now", "cursor", cursor, _call_place()))
 
     def _find(self, kind: str, name: object, index: int | None, within: Place | None) -> Cursor:
         place = _call_place()
-        inside = None if within is None else self._path(kind, "within", within, place)
+        inside = None if within is None else path_to(self._now, kind, "within", within, place)
         if index is not None:
-            index = _integer(kind, "index", index, place)
+            index = integer(kind, "index", index, place)
         return find(self._now, kind, name, index, inside, place)
-
-    def _path(self, primitive: str, parameter: str, value: object, place: _core.Span) -> _core.Cursor:
-        if isinstance(value, str):
-            return find(self._now, "loop", value, None, None, place).path
-        if isinstance(value, Cursor):
-            return carried(value, self._now, place)
-        raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=parameter,
-                    reason="it is no cursor", fixes=["find the statement, for example by s.loop(\"i\")"])
 
     # Steps.
 
     def _step(self, primitive: str, values: list, unsafe: str | None) -> tuple[Cursor, ...]:
         place = _call_place()
-        arguments = []
-        for (name, kind, words), value in zip(_ROWS[primitive], values, strict=True):
-            if kind in ("loop", "statement"):
-                arguments.append(self._path(primitive, name, value, place))
-            elif kind == "loops":
-                arguments.append([self._path(primitive, name, each, place) for each in value])
-            elif kind == "choice" and not isinstance(value, str):
-                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
-                            reason="it is none of its words", fixes=[f"words are: {', '.join(words)}"])
-            elif kind == "buffer" and not isinstance(value, str):
-                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
-                            reason="it is no name", fixes=["give the name of a buffer, for example \"A\""])
-            elif kind == "text" and not isinstance(value, str):
-                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
-                            reason="it is no text", fixes=["give a text"])
-            else:
-                is_text = kind in ("choice", "buffer", "text")
-                arguments.append(value if is_text else _integer(primitive, name, value, place))
+        arguments = converted(self._now, primitive, values, place)
         if unsafe is not None and (not isinstance(unsafe, str) or not unsafe.strip()):
             raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(unsafe), parameter="unsafe",
                         reason="it is no text", fixes=["say in words why the step keeps results"])
@@ -376,6 +349,27 @@ class Schedule:
             helve.Error: the nest has no such form (HV1006), or does not do the same (HV1007, HV1008).
         """
         return self._step("tensorize", [loop, operation, tail], unsafe)[0]
+
+    def substitute(self, statement: Place, function: PrimFunc | Schedule, *,
+                   unsafe: str | None = None) -> tuple[Cursor, ...]:
+        """Puts a function in the place of statements of which it is a call, for some elements of buffers as its
+        tensors and some values of its scalars and extents. A schedule of a function stands for its statements as they
+        are now: what its steps proved is not proved again.
+
+        Args:
+            statement: the first of the statements, for example a loop; in a launch, of which the function is one of
+                one block.
+            function: a result of `T.prim_func`, or a schedule. A trace holds it as it is at the time of the step.
+            unsafe: why the step keeps results, if that cannot be proved.
+
+        Returns:
+            The statements in their place.
+
+        Raises:
+            helve.Error: the statements are no call of the function (HV1006), or results could be others (HV1007,
+                HV1008).
+        """
+        return self._step("substitute", [statement, getattr(function, "_now", function)], unsafe)
 
     def rfactor(self, loop: Place, around: Place | None = None, scope: str = "local", *,
                 unsafe: str | None = None) -> tuple[Cursor, ...]:
@@ -686,15 +680,3 @@ class Schedule:
     def proofs(self) -> list[StepReport]:
         """The steps that were taken without a proof, with the reasons that were given."""
         return [each for each in self.report() if each.effect == "unproved"]
-
-
-def _integer(primitive: str, parameter: str, value: object, place: _core.Span) -> int:
-    """A whole number of 64 bits (HV1005)."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or not -(2**63) <= number < 2**63:
-        raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=parameter,
-                    reason="it is no whole number of 64 bits", fixes=["give a constant"])
-    return number

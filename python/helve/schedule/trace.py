@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from helve import _core, source
-from helve.errors import error, shown
+from helve.errors import Error, error, shown
+from helve.script.entry import parse
 
 _ROWS = dict(_core.primitive_rows())
 _FORMAT = "helve.schedule/1"
@@ -64,6 +65,8 @@ def step_text(step: _core.TraceStep) -> str:
             words += [_finder_text(each) for each in value]
         elif isinstance(value, _core.Finder):
             words.append(_finder_text(value))
+        elif kind == "function":
+            words.append(value.function.name)
         elif kind in ("buffer", "text"):
             words.append(json.dumps(value))
         elif kind == "choice":
@@ -115,9 +118,7 @@ class Trace:
 
     def json(self) -> str:
         """The trace as JSON, which `Trace.from_json` reads."""
-        steps = [{"primitive": step.primitive, "arguments": [_plain(value) for value in step.arguments],
-                  "unsafe": step.unsafe} for step in self.steps]
-        return json.dumps({"format": _FORMAT, "steps": steps})
+        return json.dumps({"format": _FORMAT, "steps": [_plain_step(step) for step in self.steps]})
 
     @staticmethod
     def from_json(text: str) -> Trace:
@@ -144,15 +145,52 @@ def _steps(text: object) -> list[_core.TraceStep]:
         raise _Fault(f"it is not JSON, {fault}") from None
     if not isinstance(data, dict) or data.get("format") != _FORMAT or not isinstance(data.get("steps"), list):
         raise _Fault(f"it is no object of the format '{_FORMAT}' with a list of steps")
-    return [_step(number, step) for number, step in enumerate(data["steps"], 1)]
+    try:
+        return _list_of(data["steps"])
+    except RecursionError:
+        raise _Fault("its functions are nested too deep") from None
+
+
+def _list_of(steps: list) -> list[_core.TraceStep]:
+    return [_step(number, step) for number, step in enumerate(steps, 1)]
+
+
+def _plain_step(step: _core.TraceStep) -> dict[str, object]:
+    return {"primitive": step.primitive, "arguments": [_plain(value) for value in step.arguments],
+            "unsafe": step.unsafe}
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, _core.ScheduleVersion):
+        return _plain_function(value)
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, _core.Finder):
         return {"by": value.kind, "name": value.name, "index": value.index if value.index >= 0 else None}
     return value
+
+
+def _plain_function(version: _core.ScheduleVersion) -> dict[str, object]:
+    """The text of a function and the steps of its schedule, whose proofs a reader makes again."""
+    steps = []
+    while version.before is not None:
+        steps.append(_plain_step(version.step))
+        version = version.before
+    return {"function": _core.print(version.function), "steps": steps[::-1]}
+
+
+def _function(number: int, value: object) -> _core.ScheduleVersion:
+    if not isinstance(value, dict) or value.keys() != {"function", "steps"} or not isinstance(value["steps"], list):
+        raise _Fault(f"step {number} gives {shown(value)} for a function")
+    if not isinstance(value["function"], str):
+        raise _Fault(f"step {number} has the text {shown(value['function'])} of a function")
+    try:
+        version = _core.start_schedule(parse(value["function"]).function)
+        for step in _list_of(value["steps"]):
+            version = _core.replay_step(version, step, _core.Span())
+    except Error as fault:
+        raise _Fault(f"the function of step {number} is refused, {fault.code} {fault.message}") from None
+    return version
 
 
 def _is_integer(value: object) -> bool:
@@ -184,6 +222,8 @@ def _step(number: int, step: object) -> _core.TraceStep:
             arguments.append(_finder(number, value))
         elif kind == "loops" and isinstance(value, list):
             arguments.append([_finder(number, each) for each in value])
+        elif kind == "function":
+            arguments.append(_function(number, value))
         elif (kind in ("factor", "integer") and _is_integer(value)) or (
                 kind in ("choice", "buffer", "text") and isinstance(value, str)):
             arguments.append(value)

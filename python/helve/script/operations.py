@@ -53,15 +53,19 @@ def allocate(
     tile = _tile_size(expressions, arguments, len(shape)) if _tiled(function, arguments) else []
     buffer = _core.make_buffer(name, dtype, _SCOPES[function.name], shape, tile, [], span)
     buffer = layouts.placed(expressions, function.text, "layout", arguments.get("layout"), buffer)
-    node = arguments.get("slots")
-    if node is not None:
+    if (node := arguments.get("slots")) is not None:
         slots = expressions.literal(arguments, "slots", int, "a number of slots", "write for example slots=4")
         buffer = _core.with_slots(buffer, slots, context.span(node))
-    node = arguments.get("offset")
-    if node is None:
-        return buffer
-    offset = expressions.literal(arguments, "offset", int, "a number of bytes", "write for example offset=1024")
-    return _core.at_offset(buffer, offset, context.span(node))
+    if (node := arguments.get("offset")) is not None:
+        offset = expressions.literal(arguments, "offset", int, "a number of bytes", "write for example offset=1024")
+        return _core.at_offset(buffer, offset, context.span(node))
+    if (node := arguments.get("place")) is not None:
+        place = expressions.literal(arguments, "place", str, "a place", 'write place="packed" or place="memory"')
+        if place not in ("packed", "memory"):
+            raise context.bad_argument(node, function.text, "place", "a thread has no such place",
+                                       'write place="packed" or place="memory"')
+        return _core.at_place(buffer, place)
+    return buffer
 
 
 def _tiled(function: Construct, arguments: Arguments) -> bool:
@@ -223,6 +227,15 @@ def store_nontemporal(expressions: Expressions, call: ast.Call) -> _core.Stmt:
     return _core.store_nontemporal(buffer, indices, value, piece, expressions.context.span(call.func))
 
 
+def store_vector(expressions: Expressions, call: ast.Call) -> _core.Stmt:
+    """A store of lanes together."""
+    arguments = match(expressions.context, language.store_vector, call)
+    buffer, indices = _element(expressions, arguments, "dst")
+    value = expressions.stored(arguments["value"], expressions.evaluate(arguments["value"]), buffer.dtype)
+    width = expressions.literal(arguments, "width", int, "a compile-time integer", "write a constant")
+    return _core.store_vector(buffer, indices, value, width, expressions.context.span(call.func))
+
+
 def prefetch(expressions: Expressions, call: ast.Call) -> _core.Stmt:
     """A request for the memory of an element."""
     arguments = match(expressions.context, language.prefetch, call)
@@ -375,6 +388,13 @@ def _misalignment(expressions: Expressions, call: ast.Call) -> _core.Expr:
     return _core.misalignment(tensor, unit, context.span(call))
 
 
+def _load_vector(expressions: Expressions, call: ast.Call) -> _core.Expr:
+    arguments = match(expressions.context, language.load_vector, call)
+    buffer, indices = _element(expressions, arguments, "src")
+    width = expressions.literal(arguments, "width", int, "a compile-time integer", "write a constant")
+    return _core.load_vector(buffer, indices, width, expressions.context.span(call))
+
+
 def _clamp(expressions: Expressions, call: ast.Call) -> Any:
     arguments = match(expressions.context, language.clamp, call)
     x, lo, hi = ((arguments[name], expressions.evaluate(arguments[name])) for name in ("x", "lo", "hi"))
@@ -421,6 +441,7 @@ HANDLERS = {
     "bitcast": _reinterpret,
     "clamp": _clamp,
     "misalignment": _misalignment,
+    "load_vector": _load_vector,
     "get_sharded_shape": _get_sharded_shape,
     "local_shape": _local_shape,
 }

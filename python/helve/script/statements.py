@@ -91,6 +91,8 @@ class Statements:
             self.context.emit(operations.update(self.expressions, call))
         elif function is language.store_nontemporal:
             self.context.emit(operations.store_nontemporal(self.expressions, call))
+        elif function is language.store_vector:
+            self.context.emit(operations.store_vector(self.expressions, call))
         elif function is language.prefetch:
             self.context.emit(operations.prefetch(self.expressions, call))
         elif function is language.may_alias:

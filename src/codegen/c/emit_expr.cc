@@ -327,21 +327,4 @@ CExpr CEmitter::conversion(const Expr& value, DType to, bool narrow_index) {
   return {cast_text(type, enclosed(operand, kUnary)), kUnary, wide};
 }
 
-Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first) {
-  Expr offset;
-  Expr stride = int_imm(1);
-  bool constant = true;
-  for (size_t d = indices.size(); d-- > first;) {
-    const Expr by = buffer.strides.empty() ? stride : buffer.strides[d];
-    constant &= int_value(by) != nullptr;
-    const int64_t* factor = int_value(by);
-    Expr term = factor && *factor == 1 ? indices[d] : indices[d] * by;
-    if (const int64_t* index = int_value(indices[d]); index && *index == 0) term = nullptr;
-    if (term) offset = offset ? term + offset : term;
-    if (buffer.strides.empty() && d > first) stride = simplify(stride * buffer.shape[d]);
-  }
-  if (!offset) return int_imm(0);
-  return constant ? expr_of(sum_of(offset)) : offset;
-}
-
 }  // namespace helve::c

@@ -43,7 +43,7 @@ void KernelEmitter::alloc(const Alloc& s) {
       HELVE_CHECK(!thread_ && threads && *threads == source_.stmt->threads,
                   "fragment '" + buffer.name + "' is not divided");
       const int64_t count = elements(buffer, 1);
-      return array(s, stays_packed(buffer) && count > 1 ? "__align__(16) " : "", count);
+      return array(s, buffer.place == ArrayPlace::Packed && count > 1 ? "__align__(16) " : "", count);
     }
     case MemoryScope::Local:
       HELVE_CHECK(thread_, "local memory '" + buffer.name + "' belongs to a thread");
@@ -57,8 +57,8 @@ void KernelEmitter::alloc(const Alloc& s) {
 /// An array of a thread.
 void KernelEmitter::array(const Alloc& s, const char* alignment, int64_t count) {
   const Buffer& buffer = *s.buffer;
-  line(fmt::format("{}{}{} {}[{}];", indexed_.contains(&buffer) ? "volatile " : "", alignment, element_type(buffer),
-                   names_.define(&buffer, buffer.name), count),
+  line(fmt::format("{}{}{} {}[{}];", buffer.place == ArrayPlace::Memory ? "volatile " : "", alignment,
+                   element_type(buffer), names_.define(&buffer, buffer.name), count),
        s.span);
 }
 
@@ -93,10 +93,6 @@ void KernelEmitter::copy_async(const TileOp& s) {
   std::string operands = address(dst) + ", " + address(src);
   if (const Expr inside = begins_inside(src, facts_)) operands += ", " + text(inside, c::kConditional);
   line(call("copy_async", std::to_string(bytes), operands) + ";", s.span);
-  if (auto found = position_.find(src.buffer.get()); found != position_.end()) {
-    int64_t& alignment = kernel_.alignments[found->second];
-    alignment = std::max(alignment, bytes);
-  }
 }
 
 void KernelEmitter::thread_loop(const For& s) {

@@ -26,12 +26,6 @@ void KernelEmitter::copy_bulk(const TileOp& s) {
   } else {
     block(fmt::format("if (tx == {})", role_ ? role_->first : 0), s.span, copies);
   }
-  for (const size_t i : {0, 1}) {
-    const auto found = position_.find(s.region(i).buffer.get());
-    if (found == position_.end()) continue;
-    int64_t& alignment = kernel_.alignments[found->second];
-    alignment = std::max(alignment, kBulkUnit);
-  }
 }
 
 void KernelEmitter::begin_pieces(const TileOp& s) {

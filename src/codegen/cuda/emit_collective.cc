@@ -38,7 +38,7 @@ void KernelEmitter::peer(const Peer& s) {
   const size_t first = s.source->scope == MemoryScope::Global ? 0 : span_.axis;
   const Expr number = simplify(core_number(s.core, *source_.mesh, first), facts_);
   peers_.insert_or_assign(s.buffer.get(), OtherCore{s.source.get(), number});
-  if (!reads_.contains(s.buffer.get())) return;
+  if (!loaded_.contains(s.buffer.get())) return;
   const std::string type = element_type(*s.buffer);
   const auto instance = std::find_if(instances_.begin(), instances_.end(),
                                      [&](const Instance& each) { return each.buffer == s.source.get(); });

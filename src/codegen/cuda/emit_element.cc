@@ -45,7 +45,7 @@ KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::v
   if (buffer.scope != MemoryScope::Fragment) {
     return {name, address_of(buffer, indices, facts_).swizzled(), nullptr};
   }
-  return {name, c::element_offset(buffer, indices, 1), exchange_of(buffer, indices[0])};
+  return {name, element_offset(buffer, indices, 1), exchange_of(buffer, indices[0])};
 }
 
 std::string KernelEmitter::element_text(const Element& e) { return fmt::format("{}[{}]", e.name, text(e.offset)); }
@@ -58,7 +58,7 @@ std::string KernelEmitter::raw_load(const Load& l) {
   const Buffer& buffer = buffer_of(l.buffer);
   const Element e = element(buffer, l.indices);
   std::string own = element_text(e);
-  if (indexed_.contains(&buffer) && buffer.dtype.is_small_float()) own = call("read_indexed", "", own);
+  if (buffer.place == ArrayPlace::Memory && buffer.dtype.is_small_float()) own = call("read_indexed", "", own);
   if (!e.exchange) return own;
   const std::string bits = text(e.exchange, c::kConditional);
   if (buffer.dtype.is_small_float()) return call("shuffle_bits_xor", "", own + ", " + bits);
@@ -136,7 +136,7 @@ void KernelEmitter::store(const Store& s) {
   }
   const Element e = element(*s.buffer, s.indices);
   HELVE_CHECK(!e.exchange, "a store to the registers of another thread");
-  if (indexed_.contains(s.buffer.get()) && s.buffer->dtype.is_small_float()) {
+  if (s.buffer->place == ArrayPlace::Memory && s.buffer->dtype.is_small_float()) {
     return line(call("write_indexed", "", element_text(e) + ", " + value) + ";", s.span);
   }
   line(fmt::format("{} = {};", element_text(e), value), s.span);

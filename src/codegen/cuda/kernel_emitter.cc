@@ -1,22 +1,21 @@
 // The frame of a kernel: its signature, scalars from their 64-bit slots, the block's coordinates.
-// Parameters do not overlap (the call checks it) unless they are declared to, so pointers to memory that the kernel
-// only reads are __restrict__. A pointer that is written is not: the compiler would assume that no other thread writes
-// the memory, and move reads from after a barrier to before it. No pointer is __restrict__ if the kernel also reads
-// global memory that it writes: NVVM merges two loads in the branches of a condition, and uses the read-only cache if
-// one of the two pointers allows it.
+// Pointers to memory that nothing changes are __restrict__ (analysis/constant_buffers.h). A pointer that is written is
+// not: the compiler would assume that no other thread writes the memory, and move reads from after a barrier to before
+// it.
 #include "kernel_emitter.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 
+#include "helve/analysis/base_alignment.h"
+#include "helve/analysis/constant_buffers.h"
 #include "helve/analysis/effects.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
-#include "indexed_arrays.h"
 
 namespace helve::cuda {
 
@@ -30,20 +29,19 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
       interface_(kernel_interface(*source.stmt)) {
   kernel_.name = c::symbol_of(source.name);
   kernel_.threads = launched_threads(*source.stmt);
+  kernel_.own_threads = source.stmt->threads;
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     position_[interface_.buffers[i].get()] = i;
-    kernel_.alignments.push_back(std::max<int64_t>(interface_.buffers[i]->dtype.bytes(), 1));
   }
+  kernel_.alignments = base_alignments(source.stmt->body, interface_.buffers);
 }
 
 CudaKernel KernelEmitter::emit() {
   find_uses(source_.stmt->body);
   for (const ElementUse& use : element_uses(source_.stmt->body)) {
-    if (!use.write) ++reads_[use.buffer];
+    if (!use.write) loaded_.insert(use.buffer);
   }
-  indexed_ = indexed_arrays(source_.stmt->body, machine_.thread_registers);
   find_collectives();
-  find_maps();
   signature();
   {
     Place place(*this);
@@ -91,28 +89,15 @@ void KernelEmitter::signature() {
 void KernelEmitter::parameters(std::vector<std::string>& out) {
   std::unordered_map<const Buffer*, bool> written;
   for (const BufferEffect& effect : buffer_effects(source_.stmt->body)) written[effect.buffer.get()] = effect.written;
-  const auto is_constant = [&](const Buffer* b) { return !written[b] && is_apart(interface_, source_.may_alias, b); };
-  bool loads_constants_only = true;
-  const auto loads = [&](const Buffer& b) { loads_constants_only &= !is_global(b) || is_constant(&b); };
-  for (const ElementUse& use : element_uses(source_.stmt->body)) {
-    if (!use.write) loads(*use.buffer);
-  }
-  walk(source_.stmt->body, [&](const Stmt& s) {  // operations also load, and what other cores have is loaded
-    if (const Peer* other = as<Peer>(s)) loads(*other->source);
-    const TileOp* op = as<TileOp>(s);
-    for (size_t i = 0; op && i < op->operands.size(); ++i) {
-      if (op->is_region(i) && op->row().params[i].reads()) loads(*op->region(i).buffer);
-    }
-  });
+  const std::unordered_set<const Buffer*> constant = constant_buffers(*source_.stmt, interface_, source_.may_alias);
   for (const BufferRef& buffer : interface_.buffers) {
     const bool per_core = source_.mesh && buffer->scope == MemoryScope::Global;
     const std::string name =
         per_core ? names_.fresh(buffer->name + "_cores") : names_.define(buffer.get(), buffer->name);
     if (per_core) instances_.push_back({buffer.get(), name, {}});
     const std::string type = element_type(*buffer);
-    const bool restricted = loads_constants_only && is_constant(buffer.get());
     out.push_back(fmt::format("{}{}* {}{}", written[buffer.get()] ? "" : "const ", type,
-                              restricted ? "__restrict__ " : "", name));
+                              constant.contains(buffer.get()) ? "__restrict__ " : "", name));
     for (const Expr& extent : buffer->shape) {
       if (const Var* var = as<Var>(extent)) facts_.bind(var, {0, kLargestExtent});
     }

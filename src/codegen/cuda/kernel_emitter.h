@@ -7,12 +7,12 @@
 
 #include "helve/analysis/box_copy.h"
 #include "helve/analysis/core_groups.h"
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/ir/tensor/group_product.h"
 #include "prelude.h"
-#include "shared_address.h"
 
 namespace helve::cuda {
 
@@ -66,17 +66,6 @@ class KernelEmitter final : public c::CEmitter {
     std::vector<BufferRef> buffers;
   };
 
-  /// A tensor map among the kernel's parameters, for copies of boxes of these extents.
-  struct BoxMap {
-    const Buffer* tensor;
-    std::vector<int64_t> box;
-    int64_t swizzle;
-    std::string name = {};
-    bool serves(const Buffer* other, const CopyBoxes& boxes) const {
-      return tensor == other && box == boxes.box && swizzle == boxes.swizzle;
-    }
-  };
-
   /// A Global buffer of a mesh function: parameters with the first core's instance and the distance of instances in
   /// bytes.
   struct Instance {
@@ -125,7 +114,6 @@ class KernelEmitter final : public c::CEmitter {
   const RingPlaces& places(const TileOp& s) const;
 
   // emit_boxes.cc
-  void find_maps();
   void map_parameters(std::vector<std::string>& out);
   void begin_boxes(const TileOp& s);
   std::string coordinate(const Expr& e);
@@ -141,21 +129,18 @@ class KernelEmitter final : public c::CEmitter {
   void need(const std::string& part) override { prelude_.need(part); }
   void need(const PreludePart& part) { prelude_.need(part); }
 
-  // matrix_move.cc
-  void require_rows(const Buffer& memory, const Address& address) const;
-
   // group_product.cc
   std::string descriptor(const Region& factor, const MatrixDescriptor& d, const std::vector<Expr>& first);
 
   // vector_loop.cc
   void vector_loop(const For& s) override;
   bool move_packed(const For& s);
-  bool stays_packed(const Buffer& buffer) const;
   void stage(const For& s);
-  int64_t vector_bytes(const Buffer& buffer, const Address& address, const Expr& start, const For& s) const;
+  void stage(const For& s, const Object* node, const Buffer& buffer, const std::vector<Expr>& indices, int64_t width,
+             const Store* store);
   void load_staged(const For& s, int64_t lanes);
   void store_staged();
-  bool rounds_in_pairs(const Store& s) const;
+  static bool rounds_in_pairs(const Store& s);
 
   const KernelSource& source_;
   Prelude& prelude_;
@@ -163,8 +148,7 @@ class KernelEmitter final : public c::CEmitter {
   KernelInterface interface_;
   CudaKernel kernel_;
   std::unordered_map<const Buffer*, size_t> position_;  ///< in the interface
-  std::unordered_map<const Buffer*, size_t> reads_;  ///< places of the kernel that load from it
-  std::unordered_set<const Buffer*> indexed_;  ///< private arrays that are in memory
+  std::unordered_set<const Buffer*> loaded_;  ///< by expressions
   std::vector<Instance> instances_;
   std::vector<std::string> scalar_names_;
   std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number
@@ -177,7 +161,7 @@ class KernelEmitter final : public c::CEmitter {
   const Role* role_ = nullptr;  ///< around the current place
   std::unordered_map<const Buffer*, RingPlaces> ring_places_;  ///< of this role
   std::unordered_map<const Buffer*, std::string> slots_;  ///< of buffers that rings hand over: the first slot
-  std::vector<BoxMap> maps_;
+  std::vector<std::pair<BoxMap, std::string>> maps_;  ///< tensor maps, and their names
   const Var* thread_ = nullptr;  ///< of the loop over threads around the current place
   std::vector<Staged> staged_;
   std::unordered_map<const Object*, size_t> stage_of_;  ///< of loads and stores

@@ -104,20 +104,15 @@ void KernelEmitter::matrix_move(const TileOp& s) {
     for (const Range& range : region.ranges) indices.push_back(range.point ? range.begin : range.begin + row[next++]);
     for (Expr& index : indices) index = simplify(index, facts_);
     const Address address = address_of(memory, indices, facts_);
-    require_rows(memory, address);
+    const bool together = address.keeps(kMatrixRows);
+    HELVE_CHECK(together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0,
+                "rows of a matrix in '" + memory.name + "' that are not 16 bytes at a multiple of 16");
     const std::string at =
         fmt::format("{} + {}", names_.of(&memory, memory.name), text(address.swizzled(), c::precedence_of("+") + 1));
     const std::string registers = first == 0 ? fragment : fmt::format("{} + {}", fragment, 2 * first);
     need(part);
     line(fmt::format("helve_{}<{}, {}>({}, {});", part.name, move->at_once, move->transposed, registers, at), s.span);
   }
-}
-
-/// A row is 16 contiguous bytes at a multiple of 16: the operation's schedule has asked for that.
-void KernelEmitter::require_rows(const Buffer& memory, const Address& address) const {
-  const bool together = address.keeps(kMatrixRows);
-  HELVE_CHECK(together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0,
-              "rows of matrices that are not aligned in '" + memory.name + "'");
 }
 
 }  // namespace helve::cuda

@@ -14,7 +14,7 @@ namespace helve {
 
 namespace {
 
-/// Why the instructions cannot read or write the rows of the region; empty if they can.
+/// Why rows of matrices in the region are not 16 contiguous bytes at a multiple of 16; empty if they are.
 std::string fault_of_rows(const Region& memory, const Facts& facts) {
   const Range& columns = memory.ranges.back();
   const bool aligned = !columns.point && residue_of(columns.begin, facts).remainder_by(kMatrixRows) == 0;

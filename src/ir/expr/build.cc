@@ -331,6 +331,14 @@ Expr load(StorageRef buffer, std::vector<Expr> indices, Span span) {
   return Expr(node);
 }
 
+Expr load_vector(StorageRef buffer, std::vector<Expr> indices, int64_t width, Span span) {
+  check_indices(*buffer, indices, span);
+  Ref<Load> node = make_ref<Load>(std::move(buffer), std::move(indices));
+  node->width = width;
+  node->span = span;
+  return Expr(node);
+}
+
 Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span) {
   check_indices(*buffer, indices, span);
   Ref<TileLoad> node = make_ref<TileLoad>(std::move(buffer), std::move(indices));

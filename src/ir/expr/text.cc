@@ -95,7 +95,10 @@ class Writer {
     return {fmt::format("T.reinterpret({}, \"{}\")", write(node.value, 0, Form::Typed), to_string(node.dtype)), kAtom};
   }
 
-  Part part(const Load& node, Form) { return subscript(*node.buffer, node.indices); }
+  Part part(const Load& node, Form) {
+    const Part element = subscript(*node.buffer, node.indices);
+    return node.width ? Part{fmt::format("T.load_vector({}, {})", element.text, node.width), kAtom} : element;
+  }
   Part part(const TileLoad& node, Form) { return subscript(*node.buffer, node.indices); }
 
   Part part(const Misalignment& node, Form) {

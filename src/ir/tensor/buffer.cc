@@ -24,6 +24,23 @@ std::string_view to_string(MemoryScope scope) {
   __builtin_unreachable();
 }
 
+std::string_view to_string(ArrayPlace place) {
+  switch (place) {
+    case ArrayPlace::Registers: return "registers";
+    case ArrayPlace::Packed: return "packed";
+    case ArrayPlace::Memory: return "memory";
+  }
+  __builtin_unreachable();
+}
+
+BufferRef at_place(const BufferRef& buffer, ArrayPlace place) {
+  HELVE_CHECK(buffer->scope == MemoryScope::Fragment || buffer->scope == MemoryScope::Local,
+              "only what a thread has for itself has such a place");
+  Ref<Buffer> out = make_ref<Buffer>(*buffer);
+  out->place = place;
+  return BufferRef(out);
+}
+
 namespace {
 
 void check_index(const Expr& e, const char* what, const std::string& name, Span span) {

@@ -3,6 +3,7 @@
 // decided stays.
 #include "helve/ir/tensor/memory_hints.h"
 
+#include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -29,7 +30,20 @@ class Removal {
 }  // namespace
 
 FunctionRef without_memory_hints(const FunctionRef& f, bool keeps_scheduled) {
-  return with_body(f, Removal(keeps_scheduled)(f->body, false));
+  return with_body(f, Removal(keeps_scheduled)(lane_by_lane(f->body), false));
+}
+
+Stmt lane_by_lane(const Stmt& s) {
+  const auto statement = [](const Stmt& each) {
+    const Store* store = as<Store>(each);
+    return store && store->width ? Stmt(copy_with(*store, [](Store& out) { out.width = 0; })) : each;
+  };
+  return rewrite(s, statement, [](const Expr& whole) {
+    return rewrite(whole, [](const Expr& e) {
+      const Load* load = as<Load>(e);
+      return load && load->width ? Expr(copy_with(*load, [](Load& out) { out.width = 0; })) : e;
+    });
+  });
 }
 
 }  // namespace helve

@@ -1,6 +1,6 @@
 // A second copy of a statement, with definitions of its own.
 // Definitions are collected first, by the declared fields of each node, then replaced together with all their uses.
-#include "helve/ir/tensor/renewed.h"
+#include "helve/ir/tensor/renamed.h"
 
 #include <type_traits>
 
@@ -47,15 +47,23 @@ Definitions::Definitions(const Stmt& s) {
 }
 
 Renewal renew(const Stmt& s, const Substitution& values) {
+  return renew(s, values, [](const std::string& name) { return name; });
+}
+
+Renewal renew(const Stmt& s, const Substitution& values, const NewName& name) {
   const Definitions defined(s);
   Renewal out;
   Substitution vars = values;
   for (const VarRef& var : defined.vars) {
-    out.vars.emplace_back(var, make_var(var->name, var->dtype, var->span));
+    out.vars.emplace_back(var, make_var(name(var->name), var->dtype, var->span));
     vars.insert_or_assign(var.get(), Expr(out.vars.back().second));
   }
   BufferMap buffers;
-  for (const BufferRef& b : defined.buffers) buffers.emplace(b.get(), declare_again(*b));
+  for (const BufferRef& b : defined.buffers) {
+    Ref<Buffer> own = make_ref<Buffer>(*b);
+    own->name = name(b->name);
+    buffers.emplace(b.get(), BufferRef(own));
+  }
   out.stmt = rewrite(replace_buffers(substitute(s, vars), buffers), [&](const Stmt& inner) {
     return dispatch(inner, [&](const auto& node) -> Stmt {
       using N = std::decay_t<decltype(node)>;

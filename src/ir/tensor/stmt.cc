@@ -185,6 +185,12 @@ Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, 
   return Stmt(n);
 }
 
+Stmt store_vector(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t width, Span span) {
+  Ref<Store> n = make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
+  n->width = width;
+  return Stmt(n);
+}
+
 Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span) {
   check_index_types(*buffer, indices, span);
   return make<Prefetch>(span, [&](Prefetch& n) {

@@ -194,7 +194,10 @@ class Verifier {
     if (const Var* var = as<Var>(node)) {
       require_known(var, var->name);
     } else if (const Load* load = as<Load>(node)) {
-      check_element(buffer_of(load->buffer), load->indices, span_of(node, outer));
+      const Buffer& buffer = buffer_of(load->buffer);
+      const Span span = span_of(node, outer);
+      check_element(buffer, load->indices, span);
+      if (load->width) verify_vector_access("T.load_vector", "src", buffer, load->indices, load->width, lanes_, span);
     } else if (const TileLoad* load = as<TileLoad>(node)) {
       require_known(load->buffer.get(), load->buffer->name);
       HELVE_CHECK(tiles_, "a tile load is outside a tile loop");
@@ -339,6 +342,7 @@ class Verifier {
     if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (n.is_atomic()) check_atomic_target(operation, *n.buffer, n.span);
     if (n.piece) verify_nontemporal_store(n, lanes_);
+    if (n.width) verify_vector_access("T.store_vector", "dst", *n.buffer, n.indices, n.width, lanes_, n.span);
   }
 
   /// The element is not accessed, so the subscripts may have any value.

@@ -64,6 +64,12 @@ void verify_misalignment(const Buffer& buffer, int64_t unit, const Span& span);
 void verify_nontemporal_store(const Store& store, const For* lanes);
 void verify_prefetch(const Prefetch& prefetch);
 
+/// A vector access of the lanes of `lanes`, the vectorized loop directly around it or null: whole accesses of 2 bytes
+/// or more, larger than an element, of anything but local memory (BadArgument). `operand` is the parameter that names
+/// it.
+void verify_vector_access(const std::string& operation, const char* operand, const Buffer& buffer,
+                          const std::vector<Expr>& indices, int64_t width, const For* lanes, const Span& span);
+
 /// The rule of mesh_tensor_copy, which needs the placement of the function's tensors.
 void verify_mesh_tensor_copy(const TileOp& op, const Function& f);
 

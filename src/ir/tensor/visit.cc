@@ -149,7 +149,11 @@ Expr replace_loads(const Expr& e, const BufferMap& buffers) {
       auto it = buffers.find(&buffer_of(load.buffer));
       return it == buffers.end() ? node : make(it->second, load.indices, load.span);
     };
-    if (const Load* load_node = as<Load>(node)) return renamed(*load_node, load);
+    if (const Load* load_node = as<Load>(node)) {
+      return renamed(*load_node, [&](const BufferRef& buffer, const std::vector<Expr>& indices, const Span& span) {
+        return load_vector(buffer, indices, load_node->width, span);
+      });
+    }
     if (const TileLoad* load_node = as<TileLoad>(node)) return renamed(*load_node, tile_load);
     const Misalignment* place = as<Misalignment>(node);
     const auto it = place ? buffers.find(&buffer_of(place->buffer)) : buffers.end();

@@ -79,7 +79,7 @@ class Run final : public PlanWalker<Run> {
     }
     for (size_t i = 0; aligned && i < s.maps.size(); ++i) parameters.push_back(&device_frame_.maps.find(s.maps[i]));
     const LaunchConfig config{{static_cast<unsigned>(blocks), 1, 1},
-                              {static_cast<unsigned>(s.threads), 1, 1},
+                              {static_cast<unsigned>(site.threads), 1, 1},
                               static_cast<unsigned>(s.shared_bytes),
                               where_.stream,
                               attributes,
@@ -256,7 +256,7 @@ class Executor::Impl {
     return loaded(unaligned_programs_, where, [&] {
       HELVE_CHECK(compile_unaligned_, "a launch has alignments or tensor maps, and no kernel does without them");
       if (unaligned_code_.kernels.bytes.empty()) unaligned_code_ = {compile_unaligned_(), code_.names, {}};
-      return std::make_unique<Program>(unaligned_code_, PlanParts{parts_.launches, {}, false}, where.device);
+      return std::make_unique<Program>(unaligned_code_, PlanParts{parts_.launches, {}, true, false}, where.device);
     });
   }
 

@@ -99,13 +99,14 @@ void Program::admit(const PlanParts& parts, const std::vector<CudaFunction>& fun
   std::map<CudaFunction, std::pair<int64_t, int64_t>> most;  // maxima of dynamic shared memory and cluster size
   for (const Launch* launch : parts.launches) {
     const CudaFunction function = functions[static_cast<size_t>(launch->kernel)];
+    const int64_t wanted = parts.unaligned ? launch->unaligned_threads : launch->threads;
     int threads = 0, shared = 0;
     cuda.function_get_attribute(&threads, kFunctionMaxThreads, function);
     cuda.function_get_attribute(&shared, kFunctionSharedBytes, function);
-    if (launch->threads > threads) {
+    if (wanted > threads) {
       throw UserError(Code::BlockThreads, {},
                       {{"kernel", launch->name},
-                       {"threads", launch->threads},
+                       {"threads", wanted},
                        {"limit", int64_t{threads}},
                        {"device", device_.text()}});
     }
@@ -132,28 +133,30 @@ void Program::admit(const PlanParts& parts, const std::vector<CudaFunction>& fun
   for (const Launch* launch : parts.launches) {
     const CudaFunction function = functions[static_cast<size_t>(launch->kernel)];
     const bool asks = launch->cooperative || launch->cluster > 1;
-    sites_[launch] = {function, asks ? resident_blocks(*launch, function) : 0};
+    Site site{function, parts.unaligned ? launch->unaligned_threads : launch->threads, 0};
+    if (asks) site.resident = resident_blocks(*launch, site);
+    sites_[launch] = site;
   }
 }
 
-int64_t Program::resident_blocks(const Launch& launch, CudaFunction function) const {
+int64_t Program::resident_blocks(const Launch& launch, const Site& site) const {
   const Driver& cuda = driver();
   int count = 0;
   if (launch.cluster == 1) {
-    cuda.resident_blocks(&count, function, static_cast<int>(launch.threads), static_cast<size_t>(launch.shared_bytes),
-                         0);
+    cuda.resident_blocks(&count, site.function, static_cast<int>(site.threads),
+                         static_cast<size_t>(launch.shared_bytes), 0);
     return int64_t{count} * device_.multiprocessors;
   }
   LaunchAttribute cluster{kLaunchClusterDimension, 0, {}};
   cluster.cluster[0] = static_cast<unsigned>(launch.cluster);
   cluster.cluster[1] = cluster.cluster[2] = 1;
   const LaunchConfig config{{static_cast<unsigned>(launch.cluster), 1, 1},
-                            {static_cast<unsigned>(launch.threads), 1, 1},
+                            {static_cast<unsigned>(site.threads), 1, 1},
                             static_cast<unsigned>(launch.shared_bytes),
                             nullptr,
                             &cluster,
                             1};
-  cuda.resident_clusters(&count, function, &config);
+  cuda.resident_clusters(&count, site.function, &config);
   if (count == 0) {
     throw UserError(Code::ClusterSize, {},
                     {{"kernel", launch.name}, {"cluster", launch.cluster}, {"device", device_.text()}});

@@ -16,6 +16,7 @@ namespace helve::runtime::cuda {
 struct PlanParts {
   std::vector<const Launch*> launches;
   std::vector<const Collective*> collectives;
+  bool unaligned = false;    ///< the code is the unaligned variant
   bool allocates = false;    ///< an Allocate, a cooperative launch or a collective: calls keep device memory
 };
 PlanParts parts_of(const Plan& plan);
@@ -38,6 +39,7 @@ class Program {
 
   struct Site {
     CudaFunction function = nullptr;
+    int64_t threads = 0;   ///< of a block
     int64_t resident = 0;  ///< for cooperative launches: the maximum of blocks that are resident at once
   };
   const Site& site(const Launch& launch) const { return sites_.at(&launch); }
@@ -47,7 +49,7 @@ class Program {
   void load(const Binary& code, const PlanParts& parts);
   CudaFunction find(CudaLibrary library, const std::string& name) const;
   void admit(const PlanParts& parts, const std::vector<CudaFunction>& functions);
-  int64_t resident_blocks(const Launch& launch, CudaFunction function) const;
+  int64_t resident_blocks(const Launch& launch, const Site& site) const;
 
   const Device& device_;
   std::unordered_map<const Launch*, Site> sites_;

@@ -167,14 +167,19 @@ class InstancesOf {
     std::string reason;
     const auto abstract = [&](Expr e, const Step* step) {
       for (const Expr& part : parts_of(e, translation, rewrite_.after)) {
+        bool elsewhere = false;
         const auto same = [&](const Part& old) {
-          return matcher.same(old.expr, part) && (!old.step || (step && matcher.same_place(*old.step, *step)));
+          if (!matcher.same(old.expr, part)) return false;
+          if (!old.step || (step && matcher.same_place(*old.step, *step))) return true;
+          elsewhere = true;
+          return false;
         };
         const auto known = std::find_if(parts_.begin(), parts_.end(), same);
         if (known != parts_.end()) {
           e = with(e, part, known->in_its_place);
         } else if (reason.empty()) {
-          reason = not_affine(part);
+          reason =
+              elsewhere ? fmt::format("'{}' would be decided at another time", brief_text(part)) : not_affine(part);
         }
       }
       return e;

@@ -33,6 +33,14 @@ std::optional<size_t> definition(const AccessModel& model, const Var* var, size_
   return std::nullopt;
 }
 
+/// The value of an update of a partial result, which may be of a wider float than the element.
+const Expr& value_given(const Store& update, const Reduction& was) {
+  const Cast* widened = as<Cast>(update.value);
+  const bool is_wider = widened && update.value->dtype == update.buffer->dtype && widened->value->dtype.is_float() &&
+                        widened->value->dtype == was.operand->dtype && update.value->dtype != was.operand->dtype;
+  return is_wider ? widened->value : update.value;
+}
+
 }  // namespace
 
 bool Matcher::is_staged(const Storage* buffer) const {
@@ -149,7 +157,8 @@ bool Matcher::same_statement() {
   if (const Partial* partial = to ? rewrite_.partial(to->buffer.get()) : nullptr) {
     const std::optional<Reduction> reduction = reduction_of(*from);
     return reduction && from->buffer.get() == partial->into && reduction->mode == partial->mode &&
-           (to->mode == partial->mode || to->mode == StoreMode::Write) && same(reduction->operand, to->value);
+           (to->mode == partial->mode || to->mode == StoreMode::Write) &&
+           same(reduction->operand, value_given(*to, *reduction));
   }
   if (from && to && is_staged(from->buffer.get()) && is_staged(to->buffer.get())) {
     return from->mode == to->mode && from->buffer->dtype == to->buffer->dtype && same(from->value, to->value);

@@ -12,11 +12,14 @@
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/update.h"
 
 namespace helve::legality {
 
 namespace {
+
+using LoopVarValues = std::vector<std::pair<VarRef, Expr>>;
 
 const RegionStatement* statement_at(const std::vector<RegionStatement>& all, size_t visit) {
   const auto before = [](const RegionStatement& s, size_t v) { return s.visit < v; };
@@ -75,7 +78,9 @@ Answer never_runs(const Rewrite& rewrite, const RegionStatement& now) {
 /// The new buffer that an update adds to another buffer.
 const Buffer* merged_buffer(const Rewrite& rewrite, const Store* store) {
   const Load* from = store && store->is_update() ? as<Load>(store->value) : nullptr;
-  if (!from || from->buffer->dtype != store->buffer->dtype) return nullptr;
+  if (!from) return nullptr;
+  const DType dtype = from->buffer->dtype;
+  if (dtype != partial_dtype(store->mode, store->buffer->dtype, dtype)) return nullptr;
   const Buffer* buffer = &buffer_of(from->buffer);
   return is_new(rewrite, buffer) ? buffer : nullptr;
 }
@@ -170,6 +175,22 @@ bool is_of_partial(const Rewrite& rewrite, const StmtNode& s) {
   return fills || rewrite.merged_by(s);
 }
 
+/// The instance of the old statement that the new one runs, as an origin says it.
+Substitution instance_values(const RegionStatement& old, const RegionStatement& now, const LoopVarValues& named) {
+  Substitution out;
+  for (const auto& [var, value] : named) out[var.get()] = value;
+  for (const StepRef& loop : old.loops) {
+    for (size_t v = 0; v < loop->vars.size(); ++v) {
+      const VarRef& var = loop->vars[v];
+      if (out.contains(var.get())) continue;
+      const bool is_around = std::find(now.vars.begin(), now.vars.end(), var) != now.vars.end();
+      const Expr last = loop->begins[v] + max(loop->extents[v], int_imm(1)) - int_imm(1);
+      out[var.get()] = is_around ? Expr(var) : simplify(substitute(last, out));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 size_t loops_around(const AccessModel& model, const Buffer& buffer) {
@@ -257,12 +278,11 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
       fault.first = Instance{now.stmt, {}, {}};
       return std::nullopt;
     }
-    const auto copy_of = [&](const RegionStatement& old, const std::vector<std::pair<VarRef, Expr>>& values) {
+    const auto copy_of = [&](const RegionStatement& old, const LoopVarValues& values) {
       Copy copy;
       copy.now = &now;
       copy.was = static_cast<size_t>(&old - before.statements.data());
-      for (const VarRef& var : old.vars) copy.values[var.get()] = Expr(var);
-      for (const auto& [var, value] : values) copy.values[var.get()] = value;
+      copy.values = instance_values(old, now, values);
       add_conditions(copy, out.after, now);
       return copy;
     };

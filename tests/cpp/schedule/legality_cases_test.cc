@@ -68,6 +68,20 @@ TEST(Legality, APlainSumKeepsItsOrder) {
   EXPECT_EQ(text_of(found), "'S[0]' at i = 7 would run before 'S[0]' at i = 6, on which it depends");
 }
 
+TEST(Legality, WhatLeavesItsLoopIsOfTheLastIteration) {
+  const BufferRef a = param("A", kFloat32, {8});
+  const auto guarded = [&](const Stmt& body) { return if_then(less(load(a, {idx(3)}), f32(4)), body); };
+  const Stmt was = store(a, {Expr(i)}, load(a, {Expr(i)}) + f32(1)), branch = guarded(was);
+  const FunctionRef f = function("f", {a}, serial_loop(i, idx(8), branch));
+  const Stmt outside = guarded(serial_loop(i, idx(8), was));
+  const Legality found = check(f, outside, {{outside, branch}, {was, was}});
+  EXPECT_EQ(found.verdict, Verdict::Unknown) << text_of(found);
+  EXPECT_EQ(found.reason, "'A[3] < 4.0' would be decided at another time");
+  const FunctionRef once = function("f", {a}, serial_loop(i, idx(1), branch));
+  const Stmt first = guarded(serial_loop(i, idx(1), was));
+  EXPECT_EQ(check(once, first, {{first, branch}, {was, was}}).verdict, Verdict::Proved);
+}
+
 TEST(Legality, BuffersThatMayShareMemoryKeepTheirOrder) {
   const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
   const Stmt was = store(b, {Expr(i)}, load(a, {Expr(i)})),

@@ -189,7 +189,7 @@ __device__ __forceinline__ void helve_group_product<128, true, false, false>(flo
         : "l"(a), "l"(b), "r"(adds));
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1)
+extern "C" __global__ void __launch_bounds__(160)
 main_0(
     helve_bfloat16* C,
     const helve_bfloat16* __restrict__ A,
@@ -243,8 +243,9 @@ main_0(
                 helve_group_product<128, true, false, false>(c + 64, left + 518, right + 6, 1);
                 helve_end_products<128>(c);
             }
-            helve_ring_release<4>(ring, freed, open, 0);
+            helve_ring_release<4>(ring, freed, open, 1);
         }
+        helve_ring_release<4>(ring, freed, open, 0);
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             #pragma unroll

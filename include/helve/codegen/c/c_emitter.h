@@ -126,8 +126,4 @@ class CEmitter {
   int next_line_ = 0;
 };
 
-/// The position of an element relative to its buffer's base, in elements: by declared strides or row-major. `first`
-/// omits the dimensions before it. The sum is in normal form if all strides are constants.
-Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first = 0);
-
 }  // namespace helve::c

@@ -34,7 +34,8 @@ struct SharedBuffer {
 /// row-major, in a mesh function from the first one.
 struct CudaKernel {
   std::string name;
-  int64_t threads = 0;              ///< of a block
+  int64_t threads = 0;              ///< of a block, with those of further roles
+  int64_t own_threads = 0;          ///< without these
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
   int64_t cluster = 1;              ///< blocks of a cluster
   bool cooperative = false;         ///< all blocks synchronize: the last parameter is zeroed words

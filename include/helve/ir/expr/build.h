@@ -42,6 +42,8 @@ Expr convert_for_store(Expr value, DType dtype, Span span = {});
 
 /// Checks rank, index types and signs (IndexCount, IndexType, NegativeIndex).
 Expr load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
+/// A load of a vector's lanes, in accesses of `width` bytes; 0: of each lane by itself.
+Expr load_vector(StorageRef buffer, std::vector<Expr> indices, int64_t width, Span span = {});
 Expr tile_load(StorageRef buffer, std::vector<Expr> indices, Span span = {});
 Expr misalignment(StorageRef buffer, int64_t unit, Span span = {});
 void check_indices(const Storage& buffer, const std::vector<Expr>& indices, Span span);

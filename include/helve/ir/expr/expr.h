@@ -177,8 +177,12 @@ struct Load final : ExprNode {
   static constexpr ExprKind kKind = ExprKind::Load;
   StorageRef buffer;
   std::vector<Expr> indices;
+  /// The lanes of the vectorized loop around it read their elements, which follow one another, before the first of them
+  /// runs, in accesses of so many bytes that begin at multiples of it; 0: each lane its own. Subscripts name nothing
+  /// that the loop's body binds.
+  int64_t width = 0;
   static constexpr auto fields() {
-    return std::tuple{field("buffer", &Load::buffer), field("indices", &Load::indices)};
+    return std::tuple{field("buffer", &Load::buffer), field("indices", &Load::indices), field("width", &Load::width)};
   }
   Load(StorageRef b, std::vector<Expr> i) : ExprNode(kKind, b->dtype), buffer(std::move(b)), indices(std::move(i)) {
     measure(*this);

@@ -20,6 +20,13 @@ namespace helve {
 enum class MemoryScope { Param, Global, Shared, Fragment, Local };
 std::string_view to_string(MemoryScope scope);
 
+/// Where a thread keeps its part of a Fragment or Local buffer, decided in lowered code: an element a register,
+/// elements smaller than a register packed, or memory, where subscripts are known only when the kernel runs. Has no
+/// effect on results.
+enum class ArrayPlace { Registers, Packed, Memory };
+inline constexpr int kArrayPlaces = 3;
+std::string_view to_string(ArrayPlace place);
+
 struct Buffer final : Storage {
   MemoryScope scope = MemoryScope::Shared;
   std::vector<Expr> shape;     ///< logical extents (index expressions)
@@ -28,13 +35,15 @@ struct Buffer final : Storage {
   std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
   std::optional<int64_t> offset;  ///< of shared memory: its first byte in the memory of the block (shared_place.h)
   int64_t slots = 1;  ///< of shared memory that a ring hands over (ring.h): how many instances of it there are
+  ArrayPlace place = ArrayPlace::Registers;  ///< of what a thread has for itself
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
     return std::tuple{field("dtype", &Buffer::dtype),     field("scope", &Buffer::scope),
                       field("shape", &Buffer::shape),     field("tile", &Buffer::tile),
                       field("strides", &Buffer::strides), field("layout", &Buffer::layout),
-                      field("offset", &Buffer::offset),   field("slots", &Buffer::slots)};
+                      field("offset", &Buffer::offset),   field("slots", &Buffer::slots),
+                      field("place", &Buffer::place)};
   }
 };
 using BufferRef = Ref<const Buffer>;
@@ -43,6 +52,9 @@ using BufferRef = Ref<const Buffer>;
 /// positive and one a dimension; strides are index expressions, one a dimension.
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
+
+/// `buffer` at another place of a thread; it is a Fragment or Local.
+BufferRef at_place(const BufferRef& buffer, ArrayPlace place);
 
 /// A new buffer with the declaration of `b`.
 BufferRef declare_again(const Buffer& b);

@@ -6,8 +6,11 @@
 
 namespace helve {
 
-/// The function with ordinary stores and no prefetches, as passes expect it; with `keeps_scheduled`, for targets that
-/// have them, prefetches stay whose innermost loop is one of a schedule (For::scheduled).
+/// The function with ordinary loads and stores and no prefetches, as passes expect it; with `keeps_scheduled`, for
+/// targets that have them, prefetches stay whose innermost loop is one of a schedule (For::scheduled).
 FunctionRef without_memory_hints(const FunctionRef& f, bool keeps_scheduled);
+
+/// The statement with an access for each lane in place of vector accesses.
+Stmt lane_by_lane(const Stmt& s);
 
 }  // namespace helve

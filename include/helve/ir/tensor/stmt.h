@@ -134,12 +134,16 @@ struct Store final : StmtNode {
   /// The lanes of the vectorized loop around it go around the caches, in pieces of so many bytes that begin at
   /// multiples of it; 0: through the caches. Has no effect on results.
   int64_t piece = 0;
+  /// The lanes of the vectorized loop around it write their elements, which follow one another, after the last of them
+  /// has run, in accesses of so many bytes that begin at multiples of it; 0: each lane its own. Subscripts name nothing
+  /// that the loop's body binds.
+  int64_t width = 0;
   Store() : StmtNode(kKind) {}
   bool is_atomic() const { return helve::is_atomic(mode); }
   bool is_update() const { return helve::is_update(mode); }
   static constexpr auto fields() {
-    return std::tuple{field("mode", &Store::mode), field("buffer", &Store::buffer), field("indices", &Store::indices),
-                      field("value", &Store::value), field("piece", &Store::piece)};
+    return std::tuple{field("mode", &Store::mode),   field("buffer", &Store::buffer), field("indices", &Store::indices),
+                      field("value", &Store::value), field("piece", &Store::piece),   field("width", &Store::width)};
   }
 };
 
@@ -355,6 +359,8 @@ Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = 
 Stmt update(BufferRef buffer, std::vector<Expr> indices, const Operand& value, StoreMode mode, Span span = {});
 /// A store around the caches, in pieces of so many bytes.
 Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t piece, Span span = {});
+/// A store of a vector's lanes, in accesses of `width` bytes.
+Stmt store_vector(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t width, Span span = {});
 Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,

@@ -25,7 +25,8 @@ TEST(CudaModule, AVectorOfEachThread) {
   BufferRef a = param("A", kFloat32, 4096), b = param("B", kFloat32, 4096);
   VarRef bx = make_var("bx"), tx = make_var("t"), v = make_var("v");
   const Expr at = (Expr(bx) * int_imm(64) + Expr(tx)) * int_imm(4) + Expr(v);
-  Stmt lanes = for_loop(LoopKind::Vectorized, v, int_imm(4), store(b, {at}, load(a, {at}) + float_imm(1.0, kFloat32)));
+  Stmt lanes = for_loop(LoopKind::Vectorized, v, int_imm(4),
+                        store_vector(b, {at}, load_vector(a, {at}, 16) + float_imm(1.0, kFloat32), 16));
   const CudaSource out = emit_cuda({source_of(over_threads(tx, 64, lanes), {bx}, {int_imm(16)}, 64)}, {false, false});
   EXPECT_EQ(out.text, R"(extern "C" __global__ void __launch_bounds__(64)
 main_0(float* B, const float* __restrict__ A) {

@@ -43,7 +43,7 @@ def reduce_parts(s: Schedule, nest: Nest, machine: _core.Machine,
     if math.prod(loop.size for loop in nest.terms) < _STEPS * plan.least:
         return None
     needed = -(-plan.wanted * machine.processors // max(plan.blocks, 1))
-    if plan.blocks * 2 >= plan.wanted * machine.processors:
+    if plan.blocks * 2 >= min(plan.wanted, BLOCKS) * machine.processors:
         return None
     steps = [(min(needed, loop.size // least), loop, least) for loop in nest.terms
              for least in [plan.least if loop is plan.term else 1]]

@@ -1,7 +1,17 @@
-// Subscripts that the CUDA C compiler turns into constants.
-// It unrolls loops with constant bounds if that keeps an array in registers.
-#include "indexed_arrays.h"
-
+// Where a thread keeps what it has for itself: in registers, packed in registers, or in memory.
+// Input: the program of the threads of a block. Output: the same; each Fragment and Local buffer has its place.
+// Before:  x = T.alloc_fragment((32, 8), "bfloat16")       # loaded early, used once
+//          s = T.alloc_local((64,), "float16")              # s[I[tx]] is read
+// After:   x = T.alloc_fragment((32, 8), "bfloat16", place="packed")
+//          s = T.alloc_local((64,), "float16", place="memory")
+// Memory is for subscripts that only the run knows: NVVM moves a load of such an array out of a loop that contains
+// inline assembly as if it were aligned to one byte, and accesses it byte by byte; ptxas then sometimes takes a byte for
+// a 16-bit element. So code generation declares it volatile, which is compiled correctly. Elements smaller than a
+// register stay packed, as they came from memory, until the only place that uses them: loads that are issued early are
+// not waited for before it. The CUDA C compiler unrolls loops with constant bounds if that keeps an array in registers,
+// so their variables are constants here.
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -9,14 +19,16 @@
 #include "helve/analysis/effects.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/transform/passes.h"
 
-namespace helve::cuda {
+namespace helve {
 
 namespace {
 
 /// Iterations of a serial loop that is certainly unrolled.
 constexpr int64_t kUnrolled = 16;
 
+/// The subscripts of what threads have for themselves.
 class Subscripts {
  public:
   Subscripts(const Stmt& body, int64_t registers) : registers_(registers) {
@@ -36,6 +48,8 @@ class Subscripts {
     }
   }
 
+  /// The arrays that loads and stores alone access, and loads read, at least once with a subscript that does not become
+  /// constant by unrolling. The first subscript of a fragment is the thread and does not count.
   std::unordered_set<const Buffer*> indexed() const {
     std::unordered_set<const Buffer*> out;
     for (const auto& [buffer, index] : subscripts_) {
@@ -83,7 +97,7 @@ class Subscripts {
     return buffer.dtype.bytes() >= 4 && words <= registers_ && is_constant(index, counted_);
   }
 
-  const int64_t registers_;
+  const int64_t registers_;  ///< the words of an array that a thread may keep in registers
   std::unordered_set<const Var*> constants_;  ///< after unrolling
   std::unordered_set<const Var*> counted_;    ///< of loops with constant bounds
   std::unordered_set<const Buffer*> operands_;
@@ -91,10 +105,35 @@ class Subscripts {
   std::vector<std::pair<const Buffer*, Expr>> subscripts_;
 };
 
-}  // namespace
-
-std::unordered_set<const Buffer*> indexed_arrays(const Stmt& body, int64_t registers) {
-  return Subscripts(body, registers).indexed();
+/// The arrays of a kernel whose place is another than their declaration says.
+void add_places(const Kernel& kernel, int64_t registers, BufferMap* out) {
+  std::unordered_map<const Buffer*, size_t> reads;  // places that load from it
+  for (const ElementUse& use : element_uses(kernel.body)) {
+    if (!use.write) ++reads[use.buffer];
+  }
+  const std::unordered_set<const Buffer*> indexed = Subscripts(kernel.body, registers).indexed();
+  walk(kernel.body, [&](const Stmt& s) {
+    const Alloc* n = as<Alloc>(s);
+    if (!n || (n->buffer->scope != MemoryScope::Fragment && n->buffer->scope != MemoryScope::Local)) return;
+    const Buffer& buffer = *n->buffer;
+    ArrayPlace place = ArrayPlace::Registers;
+    if (indexed.contains(&buffer)) {
+      place = ArrayPlace::Memory;
+    } else if (buffer.scope == MemoryScope::Fragment && buffer.dtype.bytes() < 4 && reads[&buffer] == 1) {
+      place = ArrayPlace::Packed;
+    }
+    if (place != buffer.place) out->emplace(&buffer, at_place(n->buffer, place));
+  });
 }
 
-}  // namespace helve::cuda
+}  // namespace
+
+FunctionRef place_arrays(const FunctionRef& f, const PassOptions& options) {
+  BufferMap places;
+  walk(f->body, [&](const Stmt& s) {
+    if (const Kernel* kernel = as<Kernel>(s)) add_places(*kernel, options.machine.thread_registers, &places);
+  });
+  return places.empty() ? f : with_body(f, redeclare_buffers(f->body, places));
+}
+
+}  // namespace helve

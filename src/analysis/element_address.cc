@@ -1,0 +1,74 @@
+// The address of an element, relative to its buffer's base.
+// A layout's digits are quotients and remainders of the subscripts; facts simplify most of them.
+#include "helve/analysis/element_address.h"
+
+#include <algorithm>
+
+#include "helve/arith/simplify.h"
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/buffer_layout.h"
+#include "helve/layout/address_terms.h"
+
+namespace helve {
+
+Expr Address::swizzled(const Expr& address) const {
+  if (swizzle.identity()) return address;
+  const auto power = [](int bit) { return int_imm(int64_t{1} << bit); };
+  const Expr above = floor_div(address, power(swizzle.base + std::max(swizzle.shift, 0)));
+  const Expr bits = floor_mod(above, power(swizzle.bits));
+  const int low = swizzle.base + std::max(-swizzle.shift, 0);
+  return apply(Op::BitXor, {address, low == 0 ? bits : bits * power(low)});
+}
+
+Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {
+  if (!buffer.layout) return {element_offset(buffer, indices), {}};
+  return {simplify(layout_address(buffer, indices), facts), buffer.layout->swizzle()};
+}
+
+Expr element_offset(const Buffer& buffer, const std::vector<Expr>& indices, size_t first) {
+  Expr offset;
+  Expr stride = int_imm(1);
+  bool constant = true;
+  for (size_t d = indices.size(); d-- > first;) {
+    const Expr by = buffer.strides.empty() ? stride : buffer.strides[d];
+    constant &= int_value(by) != nullptr;
+    const int64_t* factor = int_value(by);
+    Expr term = factor && *factor == 1 ? indices[d] : indices[d] * by;
+    if (const int64_t* index = int_value(indices[d]); index && *index == 0) term = nullptr;
+    if (term) offset = offset ? term + offset : term;
+    if (buffer.strides.empty() && d > first) stride = simplify(stride * buffer.shape[d]);
+  }
+  if (!offset) return int_imm(0);
+  return constant ? expr_of(sum_of(offset)) : offset;
+}
+
+Expr flat_address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr address = int_imm(0);
+  Expr pitch = int_imm(1);
+  for (size_t d = indices.size(); d-- > 0;) {
+    const Expr stride = buffer.strides.empty() ? pitch : buffer.strides[d];
+    address = address + indices[d] * stride;
+    if (buffer.strides.empty()) pitch = pitch * buffer.shape[d];
+  }
+  return address;
+}
+
+Expr layout_address(const Buffer& buffer, const std::vector<Expr>& indices) {
+  Expr address = int_imm(0);
+  for (const AddressTerm& term : address_terms(*buffer.layout, layout_domain(buffer))) {
+    const Expr above = floor_div(indices[term.dim], int_imm(term.divisor));
+    const Expr digit = term.outermost ? above : floor_mod(above, int_imm(term.extent));
+    address = address + digit * int_imm(term.stride);
+  }
+  return address;
+}
+
+bool starts_aligned(const Expr& index, const Var* lane, int64_t unit) {
+  const Sum sum = sum_of(index);
+  return sum.constant % unit == 0 && std::all_of(sum.terms.begin(), sum.terms.end(), [&](const Term& term) {
+           return term.coefficient % unit == 0 || (term.factors.size() == 1 && term.factors[0].get() == lane);
+         });
+}
+
+}  // namespace helve
