@@ -18,17 +18,17 @@ void bind_machine(py::module_& module) {
       .def_readonly("arch", &Machine::arch)
       .def_readonly("processors", &Machine::processors)
       .def_readonly("block_threads", &Machine::block_threads)
-      .def_readonly("processor_threads", &Machine::processor_threads)
-      .def_readonly("processor_blocks", &Machine::processor_blocks)
       .def_readonly("registers", &Machine::registers)
       .def_readonly("thread_registers", &Machine::thread_registers)
       .def_readonly("shared_bytes", &Machine::shared_bytes)
       .def_readonly("block_shared_bytes", &Machine::block_shared_bytes)
       .def_readonly("cluster_blocks", &Machine::cluster_blocks)
+      .def_readonly("group_products", &Machine::group_products)
       .def_readonly("vector_bytes", &Machine::vector_bytes)
       .def_readonly("first_cache", &Machine::first_cache)
       .def_readonly("second_cache", &Machine::second_cache)
       .def_readonly("last_cache", &Machine::last_cache)
+      .def_readonly("store_line", &Machine::store_line)
       .def_readonly("bandwidth", &Machine::bandwidth)
       .def_property_readonly("peaks",
                              [](const Machine& m) {
@@ -36,9 +36,13 @@ void bind_machine(py::module_& module) {
                                for (const Peak& peak : m.peaks) out[py::str(to_string(peak.type))] = peak.operations;
                                return out;
                              })
+      .def_property_readonly("is_gpu", &Machine::is_gpu)
+      .def("value_registers", &Machine::value_registers, py::arg("threads"),
+           "Registers per thread, in a block of `threads`, that may hold long-lived values.")
       .def("__repr__", [](const Machine& m) { return "<helve machine " + m.name + ">"; });
   module.def("gpu_machine", &gpu_machine, py::arg("arch"),
-             "The machine of an architecture (\"sm_90a\"), the nearest older one where it is not known, else None.");
+             "The machine of an architecture (\"sm_90a\"), the nearest older one between two that are known, "
+             "else None.");
   module.def(
       "device_arch",
       []() -> std::optional<std::string> {

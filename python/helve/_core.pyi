@@ -944,10 +944,6 @@ class Machine:
     @property
     def block_threads(self) -> int: ...
     @property
-    def processor_threads(self) -> int: ...
-    @property
-    def processor_blocks(self) -> int: ...
-    @property
     def registers(self) -> int: ...
     @property
     def thread_registers(self) -> int: ...
@@ -958,6 +954,8 @@ class Machine:
     @property
     def cluster_blocks(self) -> int: ...
     @property
+    def group_products(self) -> bool: ...
+    @property
     def vector_bytes(self) -> int: ...
     @property
     def first_cache(self) -> int: ...
@@ -966,16 +964,22 @@ class Machine:
     @property
     def last_cache(self) -> int: ...
     @property
+    def store_line(self) -> int: ...
+    @property
     def bandwidth(self) -> float: ...
     @property
     def peaks(self) -> dict[str, float]:
         """Dense products and sums in a second, by dtype."""
+    @property
+    def is_gpu(self) -> bool: ...
+    def value_registers(self, threads: int) -> int:
+        """Registers per thread, in a block of `threads`, that may hold long-lived values."""
 
 def device_arch() -> str | None:
     """The architecture of the first GPU ("sm_90a"), or None where there is none."""
 
 def gpu_machine(arch: str) -> Machine | None:
-    """The machine of an architecture ("sm_90a"), the nearest older one where it is not known, else None."""
+    """The machine of an architecture ("sm_90a"), the nearest older one between two that are known, else None."""
 
 def host_machine() -> Machine:
     """The CPU of this process."""

@@ -371,6 +371,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         recipe = _Recipe(target or "llvm", mesh, options)
         compiled = _compiled(function, recipe, shape)
     except Error as fault:  # of an option: the diagnostic names it
+        if fault.diagnostic.name == "CudaArchitecture":
+            argument = "arch"
         raise at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
     _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "helve/analysis/effects.h"
@@ -295,6 +296,7 @@ class Collector {
   /// A tile of an operand is read where the tile that is stored has elements: dimension d of one follows dimension d of
   /// the other.
   void visit_tile(const TileLoad& load, const Span& span) {
+    for (const Expr& index : load.indices) visit(index);
     const BufferRef buffer = buffer_ref(load.buffer);
     if (asked(*buffer)) out_.accesses.push_back(tile_box(buffer, load.indices, false, span));
     if (!target_ || !f_) return;
@@ -384,10 +386,17 @@ class Collector {
     add(std::move(t));
   }
 
-  void collect(const Stmt&, const Prefetch&) {}  // accesses nothing
-  void collect(const Stmt&, const Peer& n) { out_.home[n.buffer.get()] = path_; }
+  /// Accesses nothing, but evaluates its subscripts.
+  void collect(const Stmt&, const Prefetch& n) {
+    for (const Expr& index : n.indices) visit(index);
+  }
+  void collect(const Stmt&, const Peer& n) {
+    for (const Expr& e : n.core) visit(e);
+    out_.home[n.buffer.get()] = path_;
+  }
 
   void collect(const Stmt& s, const TileStore& n) {
+    for (const Expr& index : n.indices) visit(index);
     target_ = &n;
     visit(n.value);
     target_ = nullptr;
@@ -440,31 +449,29 @@ class Collector {
   void collect(const Stmt&, const Role& n) { visit_body(n.body); }
 
   void collect(const Stmt& s, const TileOp& n) {
-    for (const TileOperand& operand : n.operands) {
-      if (const Expr* e = std::get_if<Expr>(&operand)) visit(*e);
-      if (const std::vector<Expr>* list = std::get_if<std::vector<Expr>>(&operand)) {
-        for (const Expr& e : *list) visit(e);
-      }
-    }
     const Stmt known = values_.empty() ? s : substitute(s, values_);
     out_.operations.push_back({&n, Ref<const TileOp>(as<TileOp>(known)), path_});
-    const std::vector<TileParam>& params = n.row().params;
-    for (size_t i = 0; i < params.size(); ++i) {
+    std::vector<Access> writes;  // after all reads
+    for (size_t i = 0; i < n.operands.size(); ++i) {
+      if (const Expr* e = std::get_if<Expr>(&n.operands[i])) visit(*e);
+      if (const std::vector<Expr>* list = std::get_if<std::vector<Expr>>(&n.operands[i])) {
+        for (const Expr& e : *list) visit(e);
+      }
       if (!n.is_region(i)) continue;
       for (const Range& r : n.region(i).ranges) {
         visit(r.begin);
         visit(r.extent);
       }
       if (!asked(*n.region(i).buffer)) continue;
+      const OperandEffect effect = operand_effect(n, i);
       Access t = operand(n, i);
       if (f_) out_.bounds.push_back(t);
-      t.write = params[i].writes();
-      if (t.write && n.row().rule == TileRule::Atomic) t.mode = atomic_mode(n.op);
-      out_.accesses.push_back(t);
-      if (!params[i].writes() || !params[i].reads() || t.mode != StoreMode::Write) continue;
-      t.write = false;
-      out_.accesses.push_back(std::move(t));
+      t.mode = effect.mode;
+      if (effect.reads && !is_atomic(effect.mode)) out_.accesses.push_back(t);
+      t.write = true;
+      if (effect.writes) writes.push_back(std::move(t));
     }
+    std::move(writes.begin(), writes.end(), std::back_inserter(out_.accesses));
   }
 
   Access operand(const TileOp& n, size_t i) {

@@ -5,23 +5,16 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/region.h"
 
 namespace helve {
 
 namespace {
-
-bool is_zero(const Expr& e) {
-  const int64_t* whole = int_value(e);
-  const FloatImm* real = as<FloatImm>(e);
-  return (whole && *whole == 0) || (real && real->value == 0 && !std::signbit(real->value));
-}
 
 /// Are the elements of a run contiguous, and does it begin at a multiple of its length?
 bool is_aligned(const Region& region, int64_t run, const Facts& facts, std::string* reason) {
@@ -84,7 +77,7 @@ bool is_async_run(const TileOp& op, const Expr& pad, const Facts& facts, std::st
   if (!ends_together(src, run, facts)) {
     return declined(fmt::format("{} bytes may cross the end of '{}'", bytes, src.buffer->name));
   }
-  if (begins_inside(src, facts) && !is_zero(pad)) {
+  if (begins_inside(src, facts) && !is_zero_bits(pad)) {
     return declined(fmt::format("elements past the end of '{}' are not filled with 0", src.buffer->name));
   }
   return true;

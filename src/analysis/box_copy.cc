@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
 
 #include "copy_dimensions.h"
 #include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -48,13 +48,6 @@ int64_t box_extent(int64_t extent, int64_t unit) {
     if (extent % box == 0 && box % unit == 0) return box;
   }
   return 0;
-}
-
-/// Are all bits of the constant zero?
-bool is_zero_fill(const Expr& e) {
-  if (const FloatImm* number = as<FloatImm>(e)) return number->value == 0 && !std::signbit(number->value);
-  const int64_t* value = int_value(e);
-  return value && *value == 0;
 }
 
 /// How memory is dense: the distance of indices of each dimension, and the columns of a slab, all of them where it is
@@ -249,7 +242,7 @@ bool is_box_copy(const TileOp& op, const Expr& pad, const Facts& facts, std::str
         fmt::format("a box is not known to begin at a multiple of {} bytes in '{}'", alignment, memory.buffer->name);
     return false;
   }
-  if (boxes->tensor == 1 || is_zero_fill(pad)) return true;
+  if (boxes->tensor == 1 || is_zero_bits(pad)) return true;
   for (size_t d = 0; d < tensor.ranges.size(); ++d) {
     const Range& range = tensor.ranges[d];
     if (can_prove(apply(Op::Le, {range.begin + range.extent, tensor.buffer->shape[d]}), facts)) continue;

@@ -42,6 +42,12 @@ CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh) {
   return {axis, product(mesh.extents, axis)};
 }
 
+CoreSync core_sync(const Kernel& kernel, const MeshShape& mesh, int64_t cluster_blocks) {
+  const CoreSpan span = span_of_collectives(kernel, mesh);
+  if (span.cores <= cluster_blocks) return {span, true};
+  return {whole_span(mesh), false};
+}
+
 CoreGroup group_of(const TileOp& collective, const MeshShape& mesh, const std::vector<VarRef>& core, CoreSpan span) {
   const std::optional<size_t> axis = axis_of(collective, mesh);
   HELVE_CHECK(axis.value_or(0) >= span.axis, "a span of cores that does not hold the group");

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -40,14 +41,14 @@ void add_loads(const Expr& e, std::vector<RegionAccess>& out) {
 }
 
 void add_operands(const TileOp& op, const Span& span, std::vector<RegionAccess>& out) {
-  const std::vector<TileParam>& params = op.row().params;
-  for (size_t i = 0; i < params.size(); ++i) {
-    if (reads_operand(op, i)) out.push_back({op.region(i), false, span});
+  std::vector<RegionAccess> writes;
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    if (!op.is_region(i)) continue;
+    const OperandEffect effect = operand_effect(op, i);
+    if (effect.reads) out.push_back({op.region(i), false, span});
+    if (effect.writes) writes.push_back({op.region(i), true, span});
   }
-  for (size_t i = 0; i < params.size(); ++i) {
-    const bool barriers = params[i].kind == ParamKind::Barriers && op.is_region(i);
-    if (params[i].writes() || barriers) out.push_back({op.region(i), true, span});
-  }
+  out.insert(out.end(), writes.begin(), writes.end());
 }
 
 void add_element_uses(const Stmt& s, std::vector<ElementUse>& out) {
@@ -72,12 +73,14 @@ void add(std::vector<BufferEffect>& effects, const RegionAccess& access) {
 
 }  // namespace
 
-bool reads_operand(const TileOp& op, size_t i) {
+OperandEffect operand_effect(const TileOp& op, size_t i) {
   const TileParam& param = op.row().params[i];
-  if (!op.is_region(i)) return false;
-  if (param.kind == ParamKind::In) return true;
+  HELVE_CHECK(op.is_region(i), "an effect of an operand that is no region");
+  if (param.kind == ParamKind::Barriers) return {false, true, StoreMode::AtomicAdd};
+  if (!param.writes()) return {true, false};
+  if (op.row().rule == TileRule::Atomic) return {true, true, atomic_mode(op.op)};
   const std::optional<bool> clears = op.clears();
-  return clears ? !*clears : param.reads();
+  return {clears ? !*clears : param.reads(), true};
 }
 
 std::vector<RegionAccess> direct_accesses(const Stmt& s) {
@@ -126,8 +129,8 @@ std::unordered_set<const Buffer*> written_memory(const Stmt& s, const std::vecto
     if (const Store* n = as<Store>(each)) written.insert(n->buffer.get());
     if (const TileStore* n = as<TileStore>(each)) written.insert(n->buffer.get());
     const TileOp* op = as<TileOp>(each);
-    for (size_t i = 0; op && i < op->row().params.size(); ++i) {
-      if (op->row().params[i].writes()) written.insert(op->region(i).buffer.get());
+    for (size_t i = 0; op && i < op->operands.size(); ++i) {
+      if (op->is_region(i) && operand_effect(*op, i).writes) written.insert(op->region(i).buffer.get());
     }
   });
   std::unordered_set<const Buffer*> out = written;

@@ -46,14 +46,14 @@ SharedLifetimes::SharedLifetimes(const Kernel& kernel) {
   const size_t count = buffers_.size();
   meet_.assign(count, std::vector<bool>(count, true));
   if (count < 2) return;
-  Meetings meetings(count);
+  Interference interference(count);
   BufferSet all;
   for (size_t number = 0; number < count; ++number) all.add(number);
-  meetings.add(kept_apart(kernel.body, numbers), all);
-  add_unordered(kernel, numbers, meetings);
-  add_live_together(kernel, buffers_, numbers, meetings);
+  interference.add(kept_apart(kernel.body, numbers), all);
+  add_unordered(kernel, numbers, interference);
+  add_live_together(kernel, buffers_, numbers, interference);
   for (size_t a = 0; a < count; ++a) {
-    for (size_t b = 0; b < count; ++b) meet_[a][b] = a == b || meetings.contain(a, b);
+    for (size_t b = 0; b < count; ++b) meet_[a][b] = a == b || interference.contain(a, b);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "helve/analysis/lanes.h"
 #include "helve/arith/simplify.h"
 
 namespace helve {
@@ -13,7 +14,6 @@ namespace helve {
 namespace {
 
 constexpr int64_t kRegisters = 4;  // independent ones
-constexpr int64_t kMaxLanes = 64;
 
 int64_t wide(int64_t lanes) { return std::max(lanes, std::min(lanes * kRegisters, kMaxLanes)); }
 

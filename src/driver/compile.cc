@@ -41,12 +41,10 @@ std::string_view to_string(Target target) {
 
 interp::Checks parse_checks(const std::string& name) {
   if (const std::optional<interp::Checks> checks = interp::parse_checks(name)) return *checks;
-  throw UserError(Code::BadArgument, {},
-                  {{"function", "helve.compile"},
+  throw UserError(Code::OptionValue, {},
+                  {{"option", "check"},
                    {"value", "'" + name + "'"},
-                   {"parameter", "check"},
-                   {"reason", "it is no check"},
-                   {"remedy", "checks are: all, uninitialised, races; None checks nothing"}});
+                   {"expected", "\"all\", \"uninitialised\", \"races\" or None"}});
 }
 
 namespace {
@@ -65,7 +63,9 @@ class PrintInstrument final : public PassInstrument {
 
 Machine machine_of(const CompileOptions& options) {
   if (options.target != Target::Cuda) return host_machine();
-  return gpu_machine(options.arch).value_or(any_gpu());
+  if (options.arch.empty()) return any_gpu();
+  if (const std::optional<Machine> machine = gpu_machine(options.arch)) return *machine;
+  throw UserError(Code::CudaArchitecture, {}, {{"compiler", "helve"}, {"arch", options.arch}, {"known", known_gpus()}});
 }
 
 namespace {
@@ -105,6 +105,7 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
   PassOptions pass_options = pass_options_of(options);
   pass_options.warnings = &out.warnings;
+  pass_options.choices = &out.choices;
   // Passes take buffers for apart and stores for ordinary ones; what shares bytes and bypasses caches is decided anew.
   const FunctionRef plain = without_memory_hints(without_offsets(f), options.target != Target::Cuda);
   out.function = run_pipeline(passes, plain, pass_options, instruments);
@@ -127,24 +128,6 @@ CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)
       warnings_(std::move(checked.warnings)) {
   for (const BufferEffect& effect : param_effects(*function_)) written_.push_back(effect.written);
   options_.instruments.clear();
-}
-
-std::vector<ScheduleChoice> CompiledKernel::schedules() const {
-  if (target() == Target::Interp) return {};
-  CompileOptions quiet = options_;
-  quiet.print_changed = false;
-  const PassOptions options = pass_options_of(quiet);
-  std::vector<ScheduleChoice> out;
-  FunctionRef before = function_;
-  for (const auto& [pass, after] : lower(function_, quiet).stages) {
-    std::vector<ScheduleChoice> chosen;
-    if (pass == "make_rings") chosen = ring_choices(before, options);
-    if (pass == "pipeline_loops") chosen = pipeline_choices(before, options);
-    if (pass == "lower_tile_ops") chosen = schedule_choices(before, options);
-    out.insert(out.end(), chosen.begin(), chosen.end());
-    before = after;
-  }
-  return out;
 }
 
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options) {

@@ -179,6 +179,8 @@ class CudaCompiled final : public CompiledKernel {
     return out;
   }
 
+  std::vector<ScheduleChoice> schedules() const override { return lowered_.choices; }
+
   std::vector<BufferLayout> layouts() const override { return buffer_layouts(lowered_, options_); }
 
   std::string source(const std::string& stage) const override {

@@ -17,6 +17,7 @@ struct Lowered {
   std::vector<std::pair<std::string, FunctionRef>> stages;
   std::vector<StageTime> times;
   std::vector<Diagnostic> warnings;
+  std::vector<ScheduleChoice> choices;
 };
 
 /// Runs the pipeline of options.target.

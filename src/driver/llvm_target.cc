@@ -59,6 +59,8 @@ class LlvmKernel final : public CompiledKernel {
     return out;
   }
 
+  std::vector<ScheduleChoice> schedules() const override { return lowered_.choices; }
+
   std::string source(const std::string& stage) const override {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);

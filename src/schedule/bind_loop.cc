@@ -8,6 +8,8 @@
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/layout/warp.h"
+#include "helve/target/machine.h"
 #include "loop_form.h"
 #include "share_cores.h"
 #include "shared_loops.h"
@@ -16,8 +18,7 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kWarp = 32;
-constexpr int64_t kMostThreads = 1024;  ///< of a block, on any GPU
+const int64_t kMostThreads = any_gpu().block_threads;  ///< of a block, on any GPU
 
 /// The loop that is bound, and the kernel whose only statement it is.
 struct Bound {

@@ -6,11 +6,12 @@
 #include <memory>
 #include <vector>
 
+#include "helve/target/machine.h"
 #include "nest_boxes.h"
 
 namespace helve {
 
-inline constexpr int64_t kMostCores = 16;  ///< of a cluster, on any GPU
+inline const int64_t kMostCores = most_cluster_blocks();  ///< of a cluster, on any GPU
 
 /// The number of a cluster's cores that run the iterations of a loop; refused if it is none.
 int64_t cores_of(const Arguments& arguments, const Stmt& loop);

@@ -2,13 +2,19 @@
 // Input: the program of the threads of a block, with its barriers. Output: the same, where every buffer of shared
 // memory that is accessed has an offset. Buffers share bytes where analysis/shared_lifetimes.h says that they may; no
 // barrier is added for it. Places are given to buffers one after the other, the lowest that is free; of the program's
-// order and that by size the one is taken that needs less memory. Before:  x = T.alloc_shared((64,), "float32") After:
-// x = T.alloc_shared((64,), "float32", offset=0)
-//          y = T.alloc_shared((64,), "float32")                       y = T.alloc_shared((64,), "float32", offset=256)
-//          z = T.alloc_shared((64,), "float32")                       z = T.alloc_shared((64,), "float32", offset=0)
-//          ... x ...                                                  ... x ...
-//          T.sync_threads()                                           T.sync_threads()
-//          ... y ... z ...                                            ... y ... z ...
+// order and that by size the one is taken that needs less memory.
+// Before:  x = T.alloc_shared((64,), "float32")
+//          y = T.alloc_shared((64,), "float32")
+//          z = T.alloc_shared((64,), "float32")
+//          ... x ...
+//          T.sync_threads()
+//          ... y ... z ...
+// After:   x = T.alloc_shared((64,), "float32", offset=0)
+//          y = T.alloc_shared((64,), "float32", offset=256)
+//          z = T.alloc_shared((64,), "float32", offset=0)
+//          ... x ...
+//          T.sync_threads()
+//          ... y ... z ...
 #include <algorithm>
 #include <numeric>
 
@@ -22,8 +28,6 @@
 namespace helve {
 
 namespace {
-
-constexpr int64_t kUnit = 128;  // in which the memory of blocks is counted
 
 struct Placing {
   std::vector<int64_t> offsets;  ///< by buffer
@@ -56,7 +60,7 @@ Placing place_in_order(const SharedLifetimes& lifetimes, const std::vector<size_
     }
     placed.emplace_back(number, lowest_place(*lifetimes.buffers()[number], std::move(taken)));
     out.offsets[number] = placed.back().second.begin;
-    out.end = std::max(out.end, round_up(placed.back().second.end, kUnit));
+    out.end = std::max(out.end, round_up(placed.back().second.end, kSharedUnit));
   }
   return out;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/notation.h"
 #include "helve/support/diagnostic.h"
@@ -25,36 +26,27 @@ bool is_whole(const Stmt& s) {
   return s->kind == StmtKind::Store || s->kind == StmtKind::TileOp;
 }
 
-struct Uses {
+struct FragmentUses {
   bool reads = false;
   bool writes = false;
   bool all = false;  ///< every element is written, by stores that no condition guards
 };
 
-Uses uses_of(const Stmt& s, const Buffer* buffer) {
-  Uses uses;
+FragmentUses uses_of(const Stmt& s, const Buffer* buffer) {
+  FragmentUses uses;
   bool plain = true;
   walk(s, [&](const Stmt& inner) {
     const For* loop = as<For>(inner);
     plain &= inner->kind != StmtKind::If && inner->kind != StmtKind::While && (!loop || is_element_loop(*loop));
-    if (const Store* n = as<Store>(inner); n && n->buffer.get() == buffer) {
-      uses.writes = true;
-      uses.reads |= n->mode != StoreMode::Write;
-    }
     const TileOp* op = as<TileOp>(inner);
     for (size_t i = 0; op && i < op->operands.size(); ++i) {
       const Region* region = std::get_if<Region>(&op->operands[i]);
-      if (!region || region->buffer.get() != buffer) continue;
-      const TileParam& param = op->row().params[i];
-      uses.reads |= param.reads() || op->clears() == false;
-      uses.writes |= param.writes();
-      plain &= region->whole();
+      if (region && region->buffer.get() == buffer) plain &= region->whole();
     }
   });
-  walk_exprs(s, [&](const Expr& e) {
-    const Load* l = as<Load>(e);
-    uses.reads |= l && l->buffer.get() == buffer;
-  });
+  for (const RegionAccess& access : accesses(s)) {
+    if (access.region.buffer.get() == buffer) (access.write ? uses.writes : uses.reads) = true;
+  }
   // A loop over fewer elements than the buffer has is no plain use; it keeps the other elements.
   const For* loop = as<For>(s);
   const auto covers = [&](const Store& n) {
@@ -90,7 +82,7 @@ Stmt copy_all(const BufferRef& from, const BufferRef& to, const Span& span) {
 
 /// The statement with `copy` in place of `buffer`; the copy is filled before and read back after it.
 Stmt on_copy(const Stmt& s, const BufferRef& buffer, const BufferRef& copy) {
-  const Uses uses = uses_of(s, buffer.get());
+  const FragmentUses uses = uses_of(s, buffer.get());
   std::vector<Stmt> out = {alloc(copy)};
   if (!is_whole(s)) {
     out.push_back(copy_all(buffer, copy, s->span));

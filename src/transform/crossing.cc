@@ -28,41 +28,38 @@ class Walk {
     touch.used.insert(b);
     touch.written.insert(b);
   }
-  void read_exprs(const Stmt& s, const BufferSet& whole) {
-    for_each_part(
-        s,
-        [&](const Expr& e) {
-          walk(e, [&](const Expr& node) {
-            if (const Load* l = as<Load>(node)) read(&buffer_of(l->buffer), whole);
-            if (const TileLoad* l = as<TileLoad>(node)) read(&buffer_of(l->buffer), whole);
-          });
-        },
-        [](const Stmt&) {});
+  /// What the statement itself accesses, its parts aside.
+  void own(const Stmt& s, const BufferSet& whole) {
+    const TileOp* op = as<TileOp>(s);
+    const Region* barriers = op ? op->barriers() : nullptr;
+    for (const RegionAccess& access : direct_accesses(s)) {
+      const Buffer* buffer = access.region.buffer.get();
+      if (barriers && barriers->buffer.get() == buffer) {
+        touch.used.insert(buffer);
+      } else if (access.write) {
+        write(buffer);
+      } else {
+        read(buffer, whole);
+      }
+    }
   }
 
   void visit(const Seq& n, const Stmt&, BufferSet& whole) {
     for (const Stmt& s : n.stmts) run(s, whole);
   }
   void visit(const Alloc&, const Stmt&, BufferSet&) {}
-  void visit(const Peer&, const Stmt&, BufferSet&) {}
-  void visit(const Bind&, const Stmt& s, BufferSet& whole) { read_exprs(s, whole); }
-  void visit(const Store& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
-    if (n.mode != StoreMode::Write) read(n.buffer.get(), whole);
-    write(n.buffer.get());
-  }
-  void visit(const Prefetch&, const Stmt&, BufferSet&) {}
-  void visit(const TileStore& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
-    write(n.buffer.get());
-  }
+  void visit(const Peer&, const Stmt& s, BufferSet& whole) { own(s, whole); }
+  void visit(const Bind&, const Stmt& s, BufferSet& whole) { own(s, whole); }
+  void visit(const Store&, const Stmt& s, BufferSet& whole) { own(s, whole); }
+  void visit(const Prefetch&, const Stmt& s, BufferSet& whole) { own(s, whole); }
+  void visit(const TileStore&, const Stmt& s, BufferSet& whole) { own(s, whole); }
   void visit(const While& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
+    own(s, whole);
     BufferSet inside = whole;
     run(n.body, inside);
   }
   void visit(const If& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
+    own(s, whole);
     BufferSet yes = whole;
     BufferSet no = whole;
     run(n.then_body, yes);
@@ -72,12 +69,12 @@ class Walk {
     }
   }
   void visit(const Kernel& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
+    own(s, whole);
     BufferSet inside = whole;
     run(n.body, inside);
   }
   void visit(const For& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
+    own(s, whole);
     BufferSet inside = whole;
     run(n.body, inside);
     if (runs(n)) whole = inside;
@@ -130,18 +127,11 @@ class Walk {
   void visit(const Role& n, const Stmt&, BufferSet& whole) { run(n.body, whole); }
 
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
-    read_exprs(s, whole);
-    const TileOpRow& row = n.row();
-    if (const Region* barriers = n.barriers()) touch.used.insert(barriers->buffer.get());
-    for (size_t i = 0; i < row.params.size(); ++i) {
-      if (reads_operand(n, i)) read(n.region(i).buffer.get(), whole);
-    }
-    for (size_t i = 0; i < row.params.size(); ++i) {
-      if (!row.params[i].writes()) continue;
-      const Region& region = n.region(i);
-      write(region.buffer.get());
+    own(s, whole);
+    for (size_t i = 0; i < n.operands.size(); ++i) {
       // comm.put does not write the destinations of all cores.
-      if (n.op != TileOpcode::CommPut && region.whole()) whole.insert(region.buffer.get());
+      const bool writes = n.is_region(i) && n.row().params[i].writes() && n.op != TileOpcode::CommPut;
+      if (writes && n.region(i).whole()) whole.insert(n.region(i).buffer.get());
     }
   }
 };

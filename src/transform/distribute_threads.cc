@@ -13,7 +13,6 @@
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
 // Kernels in thread form must not contain loops that are still to be divided; T.Parallel inside of T.threads is a loop
 // of one thread, and becomes serial.
-#include "helve/analysis/bulk_copy.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"

@@ -110,8 +110,7 @@ FunctionRef expand_collectives(const FunctionRef& f, const PassOptions& options)
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
                      const Kernel* kernel = as<Kernel>(s);
                      if (!kernel || !has_collective(kernel->body)) return s;
-                     const bool is_cluster =
-                         span_of_collectives(*kernel, *f->mesh).cores <= options.machine.cluster_blocks;
+                     const bool is_cluster = core_sync(*kernel, *f->mesh, options.machine.cluster_blocks).cluster;
                      const Stmt body = Expansion(*kernel, *f->mesh, is_cluster).body();
                      return Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
                    }));

@@ -21,7 +21,6 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kMaxLanes = 64;    // a longer loop runs in chunks
 constexpr int64_t kChunkLanes = 32;  // of these
 
 class Legalization {

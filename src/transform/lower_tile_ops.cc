@@ -24,11 +24,10 @@ namespace {
 
 class Lowering final : public ScopedRewriter {
  public:
-  Lowering(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
-      : ScopedRewriter(f), schedules_(*options.schedules) {
+  Lowering(const Function& f, const PassOptions& options) : ScopedRewriter(f), schedules_(*options.schedules) {
     context_.function = &f;
     context_.machine = &options.machine;
-    context_.choices = choices;
+    context_.choices = options.choices;
     walk(f.body, [&](const Stmt& s) {
       const Kernel* kernel = as<Kernel>(s);
       if (kernel && is_written_for_threads(*kernel)) for_threads_.insert(kernel);
@@ -93,13 +92,7 @@ class Lowering final : public ScopedRewriter {
 }  // namespace
 
 FunctionRef lower_tile_ops(const FunctionRef& f, const PassOptions& options) {
-  return with_body(f, Lowering(*f, options, nullptr).rewrite(f->body));
-}
-
-std::vector<ScheduleChoice> schedule_choices(const FunctionRef& f, const PassOptions& options) {
-  std::vector<ScheduleChoice> out;
-  Lowering(*f, options, &out).rewrite(f->body);
-  return out;
+  return with_body(f, Lowering(*f, options).rewrite(f->body));
 }
 
 }  // namespace helve

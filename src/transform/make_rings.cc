@@ -66,8 +66,7 @@ bool uses(const Stmt& s, const Buffer& buffer) {
 
 class Rings final : public ScopedRewriter {
  public:
-  Rings(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
-      : ScopedRewriter(f), function_(f), options_(options), choices_(choices) {}
+  Rings(const Function& f, const PassOptions& options) : ScopedRewriter(f), function_(f), options_(options) {}
 
   Stmt run() { return rewrite(function_.body); }
 
@@ -82,13 +81,13 @@ class Rings final : public ScopedRewriter {
     std::optional<std::vector<Group>> groups = groups_of(*loop, inside);
     if (!groups) return s;
     if (const std::string value = crossing(*loop); !value.empty()) {
-      if (!choices_ && options_.warnings) {
+      if (options_.warnings) {
         options_.warnings->push_back({Code::ValueCrossesRoles, s->span, {{"value", value}}, {}, {}});
       }
       return s;
     }
     if (!take_memory(*loop, *groups)) return s;
-    if (choices_) choices_->push_back({"T.Pipelined", s->span, "rings", {}});
+    if (options_.choices) options_.choices->push_back({"T.Pipelined", s->span, "rings", {}});
     return ringed(*loop, *groups);
   }
 
@@ -284,7 +283,6 @@ class Rings final : public ScopedRewriter {
 
   const Function& function_;
   const PassOptions& options_;
-  std::vector<ScheduleChoice>* choices_;
   // Of the kernel that is being read:
   BufferMap slotted_;         ///< buffers that get slots
   std::vector<Stmt> memory_;  ///< allocations of these, and of the rings
@@ -295,13 +293,7 @@ class Rings final : public ScopedRewriter {
 }  // namespace
 
 FunctionRef make_rings(const FunctionRef& f, const PassOptions& options) {
-  return with_body(f, Rings(*f, options, nullptr).run());
-}
-
-std::vector<ScheduleChoice> ring_choices(const FunctionRef& f, const PassOptions& options) {
-  std::vector<ScheduleChoice> out;
-  Rings(*f, options, &out).run();
-  return out;
+  return with_body(f, Rings(*f, options).run());
 }
 
 }  // namespace helve

@@ -15,6 +15,7 @@
 #include "helve/analysis/async_run.h"
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/expr/number.h"
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/memory_hints.h"
 #include "helve/ir/tensor/region.h"
@@ -32,10 +33,6 @@ bool accesses_global(const Stmt& s) {
   return std::any_of(uses.begin(), uses.end(), [](const ElementUse& use) { return is_global(*use.buffer); });
 }
 
-Expr zero_of(DType t) {
-  return constant_of(t.is_bool() ? Operand(false) : t.is_float() ? Operand(0.0) : Operand(int64_t{0}), t);
-}
-
 /// The element of a region whose coordinates in the dimensions that are not points are `at`.
 std::vector<Expr> element_of(const Region& region, const std::vector<Expr>& at, const Facts& facts) {
   std::vector<Expr> out;
@@ -51,7 +48,7 @@ Stmt copy_element(const TileOp& copy, const std::vector<Expr>& from, const std::
 }
 
 Stmt fill_element(const TileOp& copy, const std::vector<Expr>& to) {
-  return store(copy.region(1).buffer, to, zero_of(copy.region(1).buffer->dtype), copy.span);
+  return store(copy.region(1).buffer, to, number_imm(0, copy.region(1).buffer->dtype), copy.span);
 }
 
 class Narrowing final : public ScopedRewriter {

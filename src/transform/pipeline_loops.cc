@@ -152,8 +152,7 @@ class Pipeline {
 
 class Pipelines final : public ScopedRewriter {
  public:
-  Pipelines(const Function& f, const PassOptions& options, std::vector<ScheduleChoice>* choices)
-      : ScopedRewriter(f), function_(f), options_(options), choices_(choices) {}
+  Pipelines(const Function& f, const PassOptions& options) : ScopedRewriter(f), function_(f), options_(options) {}
 
   /// The function's body; the memory of its pipelined loops is allocated with stages.
   Stmt run() {
@@ -185,7 +184,7 @@ class Pipelines final : public ScopedRewriter {
       }
     }
     if (early.empty()) choice.schedule = "serial";
-    if (choices_) choices_->push_back(std::move(choice));
+    if (options_.choices) options_.choices->push_back(std::move(choice));
     if (early.empty()) return s;
     Pipeline pipeline(*loop, std::move(early), first_product(*loop, inside));
     stages_.insert(pipeline.stages().begin(), pipeline.stages().end());
@@ -251,7 +250,6 @@ class Pipelines final : public ScopedRewriter {
 
   const Function& function_;
   const PassOptions& options_;
-  std::vector<ScheduleChoice>* choices_;
   BufferMap stages_;
   const Kernel* known_ = nullptr;
   AccessModel accesses_;  ///< of the kernel that is known
@@ -261,13 +259,7 @@ class Pipelines final : public ScopedRewriter {
 }  // namespace
 
 FunctionRef pipeline_loops(const FunctionRef& f, const PassOptions& options) {
-  return with_body(f, Pipelines(*f, options, nullptr).run());
-}
-
-std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options) {
-  std::vector<ScheduleChoice> out;
-  Pipelines(*f, options, &out).run();
-  return out;
+  return with_body(f, Pipelines(*f, options).run());
 }
 
 }  // namespace helve

@@ -20,7 +20,6 @@ namespace helve {
 namespace {
 
 constexpr int64_t kMaxPushBytes = 8192;  // of both halves; larger sources are read in place
-constexpr int64_t kAlignment = 128;  // of a buffer in shared memory
 
 std::string axis_name(const TileOp& op) { return op.axis() ? *op.axis() : "all"; }
 
@@ -66,7 +65,7 @@ PushBuffers::PushBuffers(const Kernel& kernel, const MeshShape& mesh, int64_t of
     pushed_.insert(op);
   });
   const auto place = [&](const BufferRef& buffer) {
-    offset = (offset + kAlignment - 1) / kAlignment * kAlignment;
+    offset = (offset + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
     const BufferRef out = at_offset(buffer, offset, {});
     offset += shared_size(*out);
     return out;

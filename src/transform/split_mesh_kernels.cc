@@ -26,7 +26,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "copy_region.h"
 #include "helve/analysis/core_groups.h"
 #include "helve/analysis/effects.h"
 #include "helve/ir/tensor/copy_queue.h"
@@ -262,6 +261,10 @@ class Splitter {
     body.push_back(tile_op(TileOpcode::WaitAsync, {}, kernel_.span));
   }
 
+  Stmt copied(Region from, Region to) const {
+    return tile_op(TileOpcode::Copy, {std::move(from), std::move(to)}, kernel_.span);
+  }
+
   Stmt emit_segment(const Part& part, const Part* persistent, const Chunk* chunk) {
     const bool chunked = chunk && chunk->size > 1;
     VarRef turn = make_var("turn");
@@ -278,8 +281,8 @@ class Splitter {
       const bool save = must_save(part, b.get());
       if (!restore && !save) continue;
       const BufferRef home = home_of(b.get(), persistent, chunk);
-      if (restore) restores.push_back(copy_region(home_region(home, *b, Expr(turn)), whole_region(own), kernel_.span));
-      if (save) saves.push_back(copy_region(whole_region(own), home_region(home, *b, Expr(turn)), kernel_.span));
+      if (restore) restores.push_back(copied(home_region(home, *b, Expr(turn)), whole_region(own)));
+      if (save) saves.push_back(copied(whole_region(own), home_region(home, *b, Expr(turn))));
     }
     const std::vector<Region> mbarriers = mbarriers_of(part);
     for (const Region& each : mbarriers) {

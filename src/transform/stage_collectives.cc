@@ -5,10 +5,9 @@
 // Before:  T.comm.all_reduce(part, total, axis="x")                  (groups of 64 cores)
 // After:   part_home = T.alloc_global(...)                           in the host body
 //          T.copy(part, part_home); T.comm.all_reduce(part_home, total, axis="x")
-// The meaning of collectives is unchanged; code generation may let every core read its peers' sources in place.
+// The meaning of collectives is unchanged; expand_collectives lets every core read its peers' sources in place.
 #include <unordered_map>
 
-#include "copy_region.h"
 #include "helve/analysis/core_groups.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
@@ -19,8 +18,8 @@ namespace {
 
 class Staging {
  public:
-  Staging(const Stmt& kernel, bool far)
-      : kernel_(*as<Kernel>(kernel)), self_(kernel), scope_(far ? MemoryScope::Global : MemoryScope::Shared) {}
+  Staging(const Stmt& kernel, bool is_cluster)
+      : kernel_(*as<Kernel>(kernel)), self_(kernel), scope_(is_cluster ? MemoryScope::Shared : MemoryScope::Global) {}
 
   Stmt run() {
     const Stmt body = rewrite(kernel_.body, [&](const Stmt& s) { return staged(s); });
@@ -49,7 +48,7 @@ class Staging {
     home.buffer = home_of(*src.buffer);
     Ref<TileOp> out = make_ref<TileOp>(*op);
     out->operands[0] = home;
-    return seq({copy_region(src, home, s->span), Stmt(out)}, s->span);
+    return seq({tile_op(TileOpcode::Copy, {src, home}, s->span), Stmt(out)}, s->span);
   }
 
   BufferRef home_of(const Buffer& b) {
@@ -75,7 +74,7 @@ FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options) 
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
                      const Kernel* k = as<Kernel>(s);
                      if (!k || !has_collective(k->body)) return s;
-                     return Staging(s, span_of_collectives(*k, *f->mesh).cores > options.machine.cluster_blocks).run();
+                     return Staging(s, core_sync(*k, *f->mesh, options.machine.cluster_blocks).cluster).run();
                    }));
 }
 

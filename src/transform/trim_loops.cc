@@ -62,8 +62,8 @@ class Activity {
     }
     const bool ordered = node->op == Op::Lt || node->op == Op::Le || node->op == Op::Gt || node->op == Op::Ge;
     if (!ordered || !node->args[0]->dtype.is_index()) return Interval::everything();
-    const bool turned = node->op == Op::Gt || node->op == Op::Ge;
-    const std::optional<Sum> sum = add(sum_of(node->args[turned ? 1 : 0]), sum_of(node->args[turned ? 0 : 1]), -1);
+    const bool swapped = node->op == Op::Gt || node->op == Op::Ge;
+    const std::optional<Sum> sum = add(sum_of(node->args[swapped ? 1 : 0]), sum_of(node->args[swapped ? 0 : 1]), -1);
     if (!sum) return Interval::everything();
     const std::optional<int64_t> step = coefficient_of(*sum, var_.get());
     const std::optional<Sum> rest = step && *step != 0 ? add(*sum, sum_of(Expr(var_)), -*step) : std::nullopt;

@@ -18,10 +18,10 @@
 #include "helve/analysis/access.h"
 #include "helve/analysis/multiple.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/element_loop.h"
 #include "helve/transform/passes.h"
-#include "helve/ir/tensor/renewed.h"
 #include "scope_facts.h"
 
 namespace helve {

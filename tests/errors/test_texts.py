@@ -36,7 +36,6 @@ OF_CPP = {
         "ArgumentCount", "ScalarArgumentCount", "NegativeArgumentExtent", "MissingData", "ArgumentDevice",
         "ReductionDType",
         "CudaDriverMissing", "CudaDriverOutdated", "CudaCallFailed", "CudaDeviceMissing", "NvrtcMissing",
-        "CudaArchitecture",
         "RegisterSpills", "LocalArrays", "NvccMissing", "CacheUnusable", "CacheLimit", "CudaArchitectureMismatch",
         "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "ResidentBlocks",
         "ForbiddenInCapture", "ClusterSize",

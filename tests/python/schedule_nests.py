@@ -51,6 +51,16 @@ class Nest:
         self.names = iter("ijklmnopqrstuvw")
         self.buffers = "ABXXX"
 
+    def reduction(self, variables):
+        """A tile operation that combines a part of a row with an element, or with its own result alone."""
+        source, target = self.random.sample(sorted(set(self.buffers)), 2)
+        extent = self.random.randrange(1, self.size + 1)
+        least = self.random.randrange(self.size - extent + 1)
+        kind = "sum" if self.observed else self.random.choice(["sum", "max", "min"])
+        clear = not self.observed and self.random.random() < 0.3
+        return (f"T.reduce_{kind}({source}[{self.index(variables)}, {least}:{least + extent}], "
+                f"{target}[{self.index(variables)}, {self.index(variables)}], dim=0, clear={clear})")
+
     def block(self, depth, variables, indent):
         for _ in range(self.random.choice([1, 1, 2])):
             pad = "    " * indent
@@ -64,6 +74,8 @@ class Nest:
             elif depth and kind < 0.88:
                 self.lines.append(f"{pad}if {self.random.choice(variables)[0]} < 2:")
                 self.block(depth - 1, variables, indent + 1)
+            elif kind > 0.92:
+                self.lines.append(pad + self.reduction(variables))
             else:
                 value = f"{self.element(variables)} * 3 + {self.random.randrange(9)}"
                 element = self.element(variables)

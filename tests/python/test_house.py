@@ -42,8 +42,6 @@ LAYERS = [
     "jit",
     FRONT,
     "kernels",
-    "bench",
-    "autotune",
     "testing",
     "cli",
 ]

@@ -274,3 +274,18 @@ def test_tiles_of_dynamic_extents():
         before(one, b)
         after(other, b)
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("operation", ["T.reduce_sum(B[r, :], X[0], dim=0, clear={})",
+                                       "T.reduce_max(B[r, :], X[0], dim=0, clear={})"])
+def test_an_operation_reads_the_result_that_it_goes_on_with(operation):
+    """What starts a running sum does not move into the loop that adds to it, where it would start each time anew."""
+    text = f"""\
+X = T.alloc_shared((1,), 'int32')
+for i in T.serial(1):
+    X[i] = 1
+for r in T.serial(4):
+    {operation.format(False)}
+    A[r] = X[0]"""
+    s = schedule(text, "A: T.Tensor((4,), 'int32'), B: T.Tensor((4, 6), 'int32')")
+    refused("HV1007", lambda: s.compute_at("i", "r"))

@@ -110,3 +110,11 @@ def test_the_sums_have_the_layout_of_the_instruction():
     text = _core.print(stages["place_operands"])
     digits = "(2, 2, 2, 8, 4, 2, 4, 2) : (16@reg, 64@tx, 2@reg, 4@tx, 4@reg, 32@tx, 1@tx, 1@reg)"  # 2 x 2 warps
     assert f'c = T.alloc_fragment((64, 64), "float32", layout="S[{digits}]")' in text
+
+
+@needs_nvrtc
+def test_the_loads_of_factors_are_choices_with_reasons():
+    chosen = helve.compile(product(64, 64, 32, 128), target="cuda", arch="sm_90a").schedules()
+    at = next(n for n, choice in enumerate(chosen) if choice.operation == "T.gemm")
+    assert [(each.operation, each.schedule) for each in chosen[at - 2 : at + 1]] == [
+        ("T.copy", "ldmatrix"), ("T.copy", "ldmatrix"), ("T.gemm", "mma")]

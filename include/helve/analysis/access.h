@@ -49,7 +49,8 @@ struct Access {
   std::vector<Expr> limits;  ///< where the buffer, or the core's block of it, ends
   bool tiles = false;
   bool write = false;
-  StoreMode mode = StoreMode::Write;  ///< of a write, and of the read that an update makes of its element
+  /// Of a write, and of the read that an update makes of its element. What is atomic is a write alone.
+  StoreMode mode = StoreMode::Write;
   Executor executor = Executor::Path;
   std::optional<CopyQueue> queue;  ///< of what begins here, and has made the access when a wait of it is over
   bool may_pass_end = false;  ///< what lies past the limits is not touched

@@ -27,6 +27,15 @@ struct CoreSpan {
 /// The smallest span that contains the group of every collective of the kernel. InternalError without collectives.
 CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh);
 
+/// How the cores of a kernel synchronize: as blocks of one cluster, which read each other's shared memory, or, where a
+/// group spans more of them than a cluster has, by a cooperative launch of all cores, which share global memory alone.
+struct CoreSync {
+  CoreSpan span;  ///< of a cluster, else the whole mesh
+  bool cluster = false;
+};
+/// The one place where this is decided, for a kernel with collectives. `cluster_blocks`: Machine's.
+CoreSync core_sync(const Kernel& kernel, const MeshShape& mesh, int64_t cluster_blocks);
+
 /// The number of the core with these coordinates, one per mesh axis, in a span that begins at `axis`.
 Expr core_number(const std::vector<Expr>& core, const MeshShape& mesh, size_t axis = 0);
 

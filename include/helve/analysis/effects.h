@@ -19,9 +19,16 @@ struct RegionAccess {
   Span span;
 };
 
-/// Does the operation read region operand `i`? An operand that it writes is also read under clear=False, since it is
-/// combined with its previous contents.
-bool reads_operand(const TileOp& op, size_t i);
+/// What an operation does with a region operand. A result with which it combines what it computes, as under
+/// clear=False, is read too. Operations count in mbarriers, atomically.
+struct OperandEffect {
+  bool reads = false;
+  bool writes = false;
+  StoreMode mode = StoreMode::Write;  ///< of the write
+};
+/// For each operand i that is a region, from its row's parameter and the operation's flags. The access model
+/// (analysis/access.h) has it from here too.
+OperandEffect operand_effect(const TileOp& op, size_t i);
 
 /// The accesses of the statement itself (conditions and extents included, nested statements not), in order of
 /// evaluation: all reads come before any write.

@@ -1,6 +1,6 @@
 // Accesses of one buffer in lowered loops, element by element.
-// Passes that move or remove values and code generation ask the same question of the access model: which accesses touch
-// the same element, in which order. Loops of equal shape whose accesses have equal subscripts answer it without a
+// Passes that remove values or fetch them early ask the same question of the access model: which accesses touch the
+// same element, in which order. Loops of equal shape whose accesses have equal subscripts answer it without a
 // solver.
 #pragma once
 

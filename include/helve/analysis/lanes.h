@@ -9,6 +9,9 @@
 
 namespace helve {
 
+/// The lanes of a vectorized loop in lowered code, at most.
+inline constexpr int64_t kMaxLanes = 64;
+
 /// The step of a variable from lane to lane: 0 when it is equal in all lanes, nothing when it varies otherwise.
 using StepOfVar = std::function<std::optional<int64_t>(const Var*)>;
 

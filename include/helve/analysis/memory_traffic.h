@@ -1,5 +1,5 @@
-// What a kernel could do for the memory system: stores that need no cache, reads that can begin early.
-// Both change no result; where they pay is decided from effects and shapes, so that code generation need not guess.
+// What a kernel could do for the memory system: stores that need no cache, reads that can begin early; and addresses.
+// Both change no result; where they pay, passes decide from effects and shapes (stream_stores, prefetch_reads).
 #pragma once
 
 #include <unordered_set>

@@ -13,7 +13,6 @@
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
-#include "helve/threads/layout_inference.h"
 #include "helve/transform/pipeline.h"
 
 namespace helve {
@@ -82,7 +81,7 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
 
   /// The choices of the passes for tile operations and pipelined loops, each in program order, with the reasons why
   /// others declined. Empty for the interpreter.
-  std::vector<ScheduleChoice> schedules() const;
+  virtual std::vector<ScheduleChoice> schedules() const { return {}; }
 
   /// The buffers of every kernel, in program order. Empty for targets without threads.
   virtual std::vector<BufferLayout> layouts() const { return {}; }
@@ -113,7 +112,7 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
 /// The function for a mesh: verified, with its mesh. MeshGrid if the two disagree.
 FunctionRef place_on_mesh(const FunctionRef& f, const std::optional<MeshShape>& mesh);
 
-/// The checks by name (see interp::parse_checks). BadArgument for another name.
+/// The checks by name (see interp::parse_checks). OptionValue for another name.
 interp::Checks parse_checks(const std::string& name);
 
 /// Python text that compiles the function again with the same options, for a bug report.

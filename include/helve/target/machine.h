@@ -26,8 +26,6 @@ struct Machine {
 
   // Of a processor, and of a block of threads on it.
   int64_t block_threads = 1;       ///< maximum of one block
-  int64_t processor_threads = 1;   ///< resident at once
-  int64_t processor_blocks = 1;    ///< resident at once
   int64_t registers = 0;           ///< of 32 bits, of one processor
   int64_t thread_registers = 0;    ///< maximum of one thread
   int64_t shared_bytes = 0;        ///< of a processor
@@ -51,10 +49,16 @@ struct Machine {
   int64_t value_registers(int64_t threads) const;
 };
 
-/// The row of an architecture ("sm_90a", "compute_80", "90"), or of the nearest older one if the table does not have
-/// it, so that nothing is planned that it might lack. Nothing if the text has no number, or an older one than helve
-/// supports.
+/// The row of an architecture ("sm_90a", "compute_80", "90"), or of the nearest older one if it stands between two of
+/// the table, so that nothing is planned that it might lack. Nothing if the text names no architecture, or one that is
+/// older or newer than all of the table, of which helve knows nothing.
 std::optional<Machine> gpu_machine(std::string_view arch);
+
+/// "sm_80, sm_86": the architectures of the table.
+std::string known_gpus();
+
+/// Blocks of a cluster, at most, on the architecture of the table that has the most.
+int64_t most_cluster_blocks();
 
 /// The default architecture: the oldest one, but with clusters of 8 blocks, as all later ones have.
 const Machine& any_gpu();

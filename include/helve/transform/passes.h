@@ -20,6 +20,9 @@ struct PassOptions {
   bool strict_layouts = false;    ///< layout conversions are errors
   int64_t stream_bytes = 0;       ///< of a written tensor that goes around the caches, at least; 0: none does
   std::vector<Diagnostic>* warnings = nullptr;  ///< receives what a pass could not decide; may be null
+  /// Receives what make_rings, pipeline_loops and lower_tile_ops choose, inner loops first, operations in program
+  /// order; may be null.
+  std::vector<ScheduleChoice>* choices = nullptr;
 };
 
 FunctionRef lower_updates(const FunctionRef& f, const PassOptions& options);
@@ -62,14 +65,5 @@ FunctionRef legalize_vectors(const FunctionRef& f, const PassOptions& options);
 FunctionRef unroll_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef prefetch_reads(const FunctionRef& f, const PassOptions& options);
 FunctionRef stream_stores(const FunctionRef& f, const PassOptions& options);
-
-/// The choices of make_rings for the pipelined loops of its input whose copies become rings, inner ones first.
-std::vector<ScheduleChoice> ring_choices(const FunctionRef& f, const PassOptions& options);
-
-/// The choices of pipeline_loops for the pipelined loops of its input, inner ones first.
-std::vector<ScheduleChoice> pipeline_choices(const FunctionRef& f, const PassOptions& options);
-
-/// The choices of lower_tile_ops for the operations of its input, in program order.
-std::vector<ScheduleChoice> schedule_choices(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from helve import T
-from helve.kernels.rows import DTYPES, LOG2E, RowPlan, check_arguments, plan_rows
+from helve.kernels.rows import LOG2E, RowPlan, check_arguments, plan_rows, vector_elements
 from helve.kernels.softmax import LOWEST
 
 
@@ -82,7 +82,7 @@ def _long_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan)
     """Every thread keeps the maximum and the sum of what it has seen of the row; the row's follow from them."""
     M = T.dyn("M")
     threads, chunk, chunks = plan.threads, plan.chunk, plan.chunks
-    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    run = gcd(vector_elements(dtype), chunk // threads, N)  # elements side by side on a thread: an aligned vector
     turns, width = chunk // threads // run, threads * run
 
     @T.prim_func

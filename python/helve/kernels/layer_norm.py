@@ -10,7 +10,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, MAX_THREADS, RowPlan, check_arguments, holds_rows_as_asked, plan_rows
+from helve.kernels.rows import MAX_THREADS, RowPlan, check_arguments, holds_rows_as_asked, plan_rows, vector_elements
 
 WHOLE = 4096  # elements of a row for which registers are the better place; from there on shared memory, in chunks
 
@@ -85,7 +85,7 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
     """
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
-    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    run = gcd(vector_elements(dtype), chunk // threads, N)  # elements side by side on a thread: an aligned vector
     turns, width = chunk // threads // run, threads * run
 
     @T.prim_func

@@ -9,6 +9,7 @@ from __future__ import annotations
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring, streams
 from helve.kernels.rows import MULTIPROCESSORS, RowPlan, check_arguments, plan_rows
+from helve.kernels.sums import two_sums_of_parts
 
 
 def layer_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-5, blocks: int | None = None,
@@ -51,6 +52,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     """
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
+    add_parts = two_sums_of_parts(blocks, N)
 
     @T.prim_func
     def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
@@ -102,20 +104,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[0, b, :])
             T.copy(db, part[1, b, :])
-        with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
-            sums = T.alloc_fragment((256, 16), "float32")
-            more = T.alloc_fragment((256, 16), "float32")
-            total = T.alloc_fragment((16,), "float32")
-            T.clear(sums)
-            for step in T.serial(T.ceildiv(blocks, 256)):
-                T.copy(part[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
-                for i, j in T.Parallel(256, 16):
-                    sums[i, j] = sums[i, j] + more[i, j]
-            T.reduce_sum(sums, total, dim=0)
-            if which == 0:
-                T.copy(total, DW[c * 16 : (c + 1) * 16])
-            else:
-                T.copy(total, DB[c * 16 : (c + 1) * 16])
+        add_parts(part, DW, DB)
 
     return layer_norm_backward
 
@@ -130,6 +119,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     tall, wide = 16, 256  # rows and columns that a block of the second launch reads at the same time
     slabs = -(-N // wide)
     parts = max(1, blocks // slabs)
+    add_parts = two_sums_of_parts(parts, N)
 
     @T.prim_func
     def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
@@ -206,20 +196,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
             T.copy(total, part[0, p, c * wide : (c + 1) * wide])
             T.reduce_sum(db, total, dim=0)
             T.copy(total, part[1, p, c * wide : (c + 1) * wide])
-        with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
-            sums = T.alloc_fragment((256, 16), "float32")
-            more = T.alloc_fragment((256, 16), "float32")
-            total = T.alloc_fragment((16,), "float32")
-            T.clear(sums)
-            for step in T.serial(T.ceildiv(parts, 256)):
-                T.copy(part[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
-                for i, j in T.Parallel(256, 16):
-                    sums[i, j] = sums[i, j] + more[i, j]
-            T.reduce_sum(sums, total, dim=0)
-            if which == 0:
-                T.copy(total, DW[c * 16 : (c + 1) * 16])
-            else:
-                T.copy(total, DB[c * 16 : (c + 1) * 16])
+        add_parts(part, DW, DB)
 
     return layer_norm_backward
 
@@ -234,6 +211,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
     clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
     turns, run, width = plan.turns, plan.run, plan.threads * plan.run
     share = -(-columns // clusters)
+    add_parts = two_sums_of_parts(clusters, N)
 
     @T.prim_func(mesh=plan.mesh)
     def layer_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
@@ -372,19 +350,6 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                         DW[s * columns + b * share + j] = total[0, j]
                         DB[s * columns + b * share + j] = total[1, j]
         else:
-            with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
-                sums = T.alloc_fragment((256, 16), "float32")
-                more = T.alloc_fragment((256, 16), "float32")
-                total = T.alloc_fragment((16,), "float32")
-                T.clear(sums)
-                for step in T.serial(T.ceildiv(clusters, 256)):
-                    T.copy(part[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
-                    for i, j in T.Parallel(256, 16):
-                        sums[i, j] = sums[i, j] + more[i, j]
-                T.reduce_sum(sums, total, dim=0)
-                if which == 0:
-                    T.copy(total, DW[c * 16 : (c + 1) * 16])
-                else:
-                    T.copy(total, DB[c * 16 : (c + 1) * 16])
+            add_parts(part, DW, DB)
 
     return layer_norm_backward

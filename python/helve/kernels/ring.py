@@ -12,7 +12,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.rows import (CLUSTERED_MULTIPROCESSORS, DTYPES, MAX_THREADS, MULTIPROCESSORS,
-                                SLICE_ON_CHIP, check_arguments, check_plan, too_long)
+                                SLICE_ON_CHIP, check_arguments, check_plan, too_long, vector_elements)
 
 SHORT = 512  # elements of a row that several share a block with, in place of a ring
 VECTORS = 4  # of 16 bytes that a thread works on
@@ -62,7 +62,7 @@ def streams(N: int, dtype: str, rings: int, most: int, threads: int | None = Non
     of a row its registers hold; with so many threads and elements on each those that these make.
     """
     if threads is not None or elements is not None:
-        most = min(most, (threads or MAX_THREADS) * (elements or VECTORS * 16 // DTYPES.get(dtype, 1)))
+        most = min(most, (threads or MAX_THREADS) * (elements or VECTORS * vector_elements(dtype)))
     return "rows" not in tuning and SHORT < N <= most and rings * N * DTYPES.get(dtype, 1) <= LONGEST
 
 
@@ -90,8 +90,8 @@ def plan_ring(N: int, dtype: str, rings: int, cluster: int = 1, clusters: int | 
     """
     check_plan(N, dtype, threads, elements, cluster, clusters, least=1)
     check_arguments(stages=stages, held=held)
-    run = gcd(16 // DTYPES[dtype], N)
-    elements = max(run, (elements or VECTORS * 16 // DTYPES[dtype]) // run * run)
+    run = gcd(vector_elements(dtype), N)
+    elements = max(run, (elements or VECTORS * vector_elements(dtype)) // run * run)
     if threads is None:
         threads = 32
         while threads < MAX_THREADS and threads * elements * cluster < N:

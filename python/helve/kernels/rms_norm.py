@@ -10,7 +10,7 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import DTYPES, RowPlan, check_arguments, plan_rows
+from helve.kernels.rows import RowPlan, check_arguments, plan_rows, vector_elements
 
 
 def rms_norm(N: int, dtype: str = "float32", eps: float = 1e-6, cluster: int = 1, clusters: int | None = None,
@@ -71,7 +71,7 @@ def _long_rows(N: int, dtype: str, eps: float, plan: RowPlan):
     """A row passes in chunks; the first of them wait in shared memory for their scale, the others are read again."""
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
-    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    run = gcd(vector_elements(dtype), chunk // threads, N)  # elements side by side on a thread: an aligned vector
     turns, width = chunk // threads // run, threads * run
 
     @T.prim_func

@@ -9,6 +9,7 @@ from __future__ import annotations
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring, streams
 from helve.kernels.rows import MULTIPROCESSORS, RowPlan, check_arguments, plan_rows
+from helve.kernels.sums import sum_of_parts
 
 
 def rms_norm_backward(N: int, dtype: str = "float32", eps: float = 1e-6, blocks: int | None = None, cluster: int = 1,
@@ -52,6 +53,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     """The weight's gradient and one group of rows are kept in registers; the weight itself stays in the caches."""
     M = T.dyn("M")
     rows, threads = plan.rows, plan.threads
+    add_parts = sum_of_parts(blocks, N)
 
     @T.prim_func
     def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
@@ -86,17 +88,7 @@ def _whole_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                         x[i, j] = (dy[i, j] * W[j] - x[i, j] * dot[i]) * scale[i]
                     T.copy(x, DX[first : first + rows, :])
             T.copy(dw, part[b, :])
-        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
-            sums = T.alloc_fragment((256, 16), "float32")
-            more = T.alloc_fragment((256, 16), "float32")
-            total = T.alloc_fragment((16,), "float32")
-            T.clear(sums)
-            for step in T.serial(T.ceildiv(blocks, 256)):
-                T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
-                for i, j in T.Parallel(256, 16):
-                    sums[i, j] = sums[i, j] + more[i, j]
-            T.reduce_sum(sums, total, dim=0)
-            T.copy(total, DW[c * 16 : (c + 1) * 16])
+        add_parts(part, DW)
 
     return rms_norm_backward
 
@@ -108,6 +100,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
     tall, wide = 16, 256  # rows and columns that a block of the second launch reads at the same time
     slabs = -(-N // wide)
     parts = max(1, blocks // slabs)
+    add_parts = sum_of_parts(parts, N)
 
     @T.prim_func
     def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
@@ -159,17 +152,7 @@ def _long_rows(N: int, dtype: str, eps: float, blocks: int, plan: RowPlan):
                     sums[i, j] = sums[i, j] + dy[i, j] * x[i, j] * scale[i]
             T.reduce_sum(sums, total, dim=0)
             T.copy(total, part[p, c * wide : (c + 1) * wide])
-        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
-            sums = T.alloc_fragment((256, 16), "float32")
-            more = T.alloc_fragment((256, 16), "float32")
-            total = T.alloc_fragment((16,), "float32")
-            T.clear(sums)
-            for step in T.serial(T.ceildiv(parts, 256)):
-                T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
-                for i, j in T.Parallel(256, 16):
-                    sums[i, j] = sums[i, j] + more[i, j]
-            T.reduce_sum(sums, total, dim=0)
-            T.copy(total, DW[c * 16 : (c + 1) * 16])
+        add_parts(part, DW)
 
     return rms_norm_backward
 
@@ -184,6 +167,7 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
     clusters, cluster, threads, columns, stages = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.stages
     turns, run, width = plan.turns, plan.run, plan.threads * plan.run
     share = -(-columns // clusters)
+    add_parts = sum_of_parts(clusters, N)
 
     @T.prim_func(mesh=plan.mesh)
     def rms_norm_backward(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), DY: T.Tensor((M, N), dtype),
@@ -281,16 +265,6 @@ def _ring_rows(N: int, dtype: str, eps: float, plan: RingPlan):
                     if b * share + j < columns and s * columns + b * share + j < N:
                         DW[s * columns + b * share + j] = total[j]
         else:
-            with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
-                sums = T.alloc_fragment((256, 16), "float32")
-                more = T.alloc_fragment((256, 16), "float32")
-                total = T.alloc_fragment((16,), "float32")
-                T.clear(sums)
-                for step in T.serial(T.ceildiv(clusters, 256)):
-                    T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
-                    for i, j in T.Parallel(256, 16):
-                        sums[i, j] = sums[i, j] + more[i, j]
-                T.reduce_sum(sums, total, dim=0)
-                T.copy(total, DW[c * 16 : (c + 1) * 16])
+            add_parts(part, DW)
 
     return rms_norm_backward

@@ -19,10 +19,11 @@ DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 # Elements of a row that a thread holds at most: eight vectors of 16 bytes in float32, four of the narrow types.
 ELEMENTS = 32
+OTHER_VALUES = 32  # registers of a thread for values that are no elements of its row
 MAX_THREADS = 512
-# Shared memory for the part of a long row that is read once: two such blocks fit a multiprocessor of Hopper, one of
-# Ampere.
-ON_CHIP = 112 * 1024
+# Shared memory for the part of a long row that is read once: two such blocks fit a multiprocessor, beside what the
+# driver and reductions take.
+ON_CHIP = MACHINE.shared_bytes // 2 - 2 * 1024
 LOG2E = 1.4426950408889634  # exp(x) = exp2(x * LOG2E); processors have exp2
 MULTIPROCESSORS = MACHINE.processors  # kernels whose blocks share all rows are laid out for so many
 
@@ -93,6 +94,11 @@ def plan_rows(N: int, dtype: str, words: int = 3, few: bool = False, whole: bool
     return RowPlan(1, threads, width, chunks, min(chunks, on_chip // (width * DTYPES[dtype])))
 
 
+def vector_elements(dtype: str) -> int:
+    """Elements of the widest vector that a thread loads; bytes for a name that is no dtype."""
+    return MACHINE.vector_bytes // DTYPES.get(dtype, 1)
+
+
 def holds_rows_as_asked(tuning: dict) -> bool:
     """Whether a builder's caller says how a block holds its rows, so that the builder does not choose a form by N."""
     return not {"rows", "threads", "elements"}.isdisjoint(tuning)
@@ -103,7 +109,7 @@ def _held(threads: int, words: int, most: int) -> int:
     the rest.
     """
     elements = most
-    while elements > 8 and elements * words > min(MACHINE.thread_registers, MACHINE.registers // threads) - 56:
+    while elements > 8 and elements * words > MACHINE.value_registers(threads) - OTHER_VALUES:
         elements //= 2
     return elements
 
@@ -190,8 +196,8 @@ _ARGUMENTS = {
     "held": _from(0),
     "stages": _from(2),
     "dtype": (f"one of {', '.join(DTYPES)}", lambda value: isinstance(value, str) and value in DTYPES),
-    "threads": ("a multiple of 32 up to 1024",
-                lambda value: isinstance(value, Integral) and value % 32 == 0 and 32 <= value <= 1024),
+    "threads": (f"a multiple of 32 up to {MACHINE.block_threads}",
+                lambda value: isinstance(value, Integral) and value % 32 == 0 and 32 <= value <= MACHINE.block_threads),
     "eps": ("a number", lambda value: isinstance(value, Real)),
 }
 _CHOSEN = {"threads", "elements", "rows", "clusters", "blocks", "stages"}  # by the plan where they are None

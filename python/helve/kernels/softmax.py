@@ -10,8 +10,8 @@ from math import gcd
 
 from helve import T
 from helve.kernels.ring import RingPlan, plan_ring
-from helve.kernels.rows import (DTYPES, LOG2E, ClusterPlan, RowPlan, check_arguments, holds_rows_as_asked, plan_rows,
-                                plan_waiting_slices)
+from helve.kernels.rows import (LOG2E, ClusterPlan, RowPlan, check_arguments, holds_rows_as_asked, plan_rows,
+                                plan_waiting_slices, vector_elements)
 
 WHOLE = 8192  # elements of a row for which registers are the better place; twice as many wait in shared memory
 LOWEST = -3.0e38  # below every score; unlike -infinity it can be subtracted from itself
@@ -93,7 +93,7 @@ def _long_rows(N: int, dtype: str, plan: RowPlan):
     """Every thread keeps the maximum and the sum of what it has seen of the row; the row's follow from them."""
     M = T.dyn("M")
     threads, chunk, chunks, kept = plan.threads, plan.chunk, plan.chunks, plan.kept
-    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    run = gcd(vector_elements(dtype), chunk // threads, N)  # elements side by side on a thread: an aligned vector
     turns, width = chunk // threads // run, threads * run
 
     @T.prim_func
@@ -155,7 +155,7 @@ def _clustered_rows(N: int, dtype: str, plan: ClusterPlan):
     M = T.dyn("M")
     clusters, cluster, threads, columns, chunk = plan.clusters, plan.cluster, plan.threads, plan.columns, plan.chunk
     chunks = columns // chunk
-    run = gcd(16 // DTYPES[dtype], chunk // threads, N)  # elements side by side on a thread: an aligned vector
+    run = gcd(vector_elements(dtype), chunk // threads, N)  # elements side by side on a thread: an aligned vector
     turns, width = chunk // threads // run, threads * run
 
     @T.prim_func(mesh=T.Mesh((clusters, cluster)))

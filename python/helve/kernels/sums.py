@@ -66,6 +66,7 @@ def column_sums(N: int, dtype: str = "float32", blocks: int = 3 * MULTIPROCESSOR
     width = max(1, min(N, 32 * threads // rows))
     slabs = -(-N // width)
     parts = max(1, blocks // slabs)
+    add_parts = sum_of_parts(parts, N)
 
     @T.prim_func
     def column_sums(X: T.Tensor((M, N), dtype), S: T.Tensor((N,), "float32")):
@@ -82,16 +83,50 @@ def column_sums(N: int, dtype: str = "float32", blocks: int = 3 * MULTIPROCESSOR
                     total[i, j] = total[i, j] + x[i, j]
             T.reduce_sum(total, s, dim=0)
             T.copy(s, part[p, c * width : (c + 1) * width])
-        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
-            x = T.alloc_fragment((256, 16), "float32")
-            total = T.alloc_fragment((256, 16), "float32")
-            s = T.alloc_fragment((16,), "float32")
-            T.clear(total)
-            for step in T.serial(T.ceildiv(parts, 256)):
-                T.copy(part[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], x)
-                for i, j in T.Parallel(256, 16):
-                    total[i, j] = total[i, j] + x[i, j]
-            T.reduce_sum(total, s, dim=0)
-            T.copy(s, S[c * 16 : (c + 1) * 16])
+        add_parts(part, S)
 
     return column_sums
+
+
+def sum_of_parts(parts: int, N: int):
+    """The second launch of sums over rows: S[j] = sum over p of P[p, j], for P (parts, N) and S (N,) of float32."""
+
+    @T.prim_func
+    def sum_of_parts(P: T.Tensor((parts, N), "float32"), S: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, 16), threads=512) as c:
+            sums = T.alloc_fragment((256, 16), "float32")
+            more = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((16,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(parts, 256)):
+                T.copy(P[step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                for i, j in T.Parallel(256, 16):
+                    sums[i, j] = sums[i, j] + more[i, j]
+            T.reduce_sum(sums, total, dim=0)
+            T.copy(total, S[c * 16 : (c + 1) * 16])
+
+    return sum_of_parts
+
+
+def two_sums_of_parts(parts: int, N: int):
+    """As `sum_of_parts`, of P[0] to S and of P[1] to R in one launch, for P (2, parts, N)."""
+
+    @T.prim_func
+    def two_sums_of_parts(P: T.Tensor((2, parts, N), "float32"), S: T.Tensor((N,), "float32"),
+                          R: T.Tensor((N,), "float32")):
+        with T.Kernel(2, T.ceildiv(N, 16), threads=512) as (which, c):
+            sums = T.alloc_fragment((256, 16), "float32")
+            more = T.alloc_fragment((256, 16), "float32")
+            total = T.alloc_fragment((16,), "float32")
+            T.clear(sums)
+            for step in T.serial(T.ceildiv(parts, 256)):
+                T.copy(P[which, step * 256 : (step + 1) * 256, c * 16 : (c + 1) * 16], more)
+                for i, j in T.Parallel(256, 16):
+                    sums[i, j] = sums[i, j] + more[i, j]
+            T.reduce_sum(sums, total, dim=0)
+            if which == 0:
+                T.copy(total, S[c * 16 : (c + 1) * 16])
+            else:
+                T.copy(total, R[c * 16 : (c + 1) * 16])
+
+    return two_sums_of_parts

@@ -63,7 +63,6 @@ class Run {
   void run(Part& kernel);
   /// The conflicts found, each later part once.
   const std::vector<Found>& found() const { return found_; }
-  bool has_inserted() const { return has_inserted_; }
 
  private:
   void sequence(Part& part, State& state, bool again);

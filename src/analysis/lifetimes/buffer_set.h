@@ -41,10 +41,10 @@ class BufferSet {
   std::vector<bool> holds_;
 };
 
-/// Which buffers meet: a symmetric relation.
-class Meetings {
+/// Which buffers hold values, or are accessed, at once, so that they share no bytes: a symmetric relation.
+class Interference {
  public:
-  explicit Meetings(size_t count) : rows_(count) {}
+  explicit Interference(size_t count) : rows_(count) {}
   void add(const BufferSet& one, const BufferSet& other) {
     one.for_each([&](size_t a) {
       other.for_each([&](size_t b) {

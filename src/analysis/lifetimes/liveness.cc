@@ -31,8 +31,8 @@ bool is_leaf(const Stmt& s) {
 
 class Liveness {
  public:
-  Liveness(const std::vector<BufferRef>& buffers, const Numbers& numbers, Meetings& meetings)
-      : buffers_(buffers), numbers_(numbers), meetings_(meetings) {}
+  Liveness(const std::vector<BufferRef>& buffers, const Numbers& numbers, Interference& interference)
+      : buffers_(buffers), numbers_(numbers), interference_(interference) {}
 
   void run(const Stmt& body) {
     BufferSet before, behind;
@@ -151,7 +151,7 @@ class Liveness {
       behind.for_each([&](size_t number) {
         if (defined.contains(number)) holding.add(number);
       });
-      meetings_.add(known.written, holding);
+      interference_.add(known.written, holding);
       return;
     }
     BufferSet inside = before, live = behind;
@@ -181,7 +181,7 @@ class Liveness {
 
   const std::vector<BufferRef>& buffers_;
   const Numbers& numbers_;
-  Meetings& meetings_;
+  Interference& interference_;
   ExactEngine engine_;
   std::unordered_map<const StmtNode*, Summary> summaries_;
 };
@@ -189,8 +189,8 @@ class Liveness {
 }  // namespace
 
 void add_live_together(const Kernel& kernel, const std::vector<BufferRef>& buffers, const Numbers& numbers,
-                       Meetings& meetings) {
-  Liveness(buffers, numbers, meetings).run(kernel.body);
+                       Interference& interference) {
+  Liveness(buffers, numbers, interference).run(kernel.body);
 }
 
 }  // namespace helve::lifetimes

@@ -9,6 +9,6 @@ namespace helve::lifetimes {
 
 /// Adds those pairs of buffers of which a statement may write one while the other holds a value that is read later.
 void add_live_together(const Kernel& kernel, const std::vector<BufferRef>& buffers, const Numbers& numbers,
-                       Meetings& meetings);
+                       Interference& interference);
 
 }  // namespace helve::lifetimes

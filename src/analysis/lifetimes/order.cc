@@ -32,7 +32,7 @@ bool waits(const Stmt& s) {
 
 class Orders {
  public:
-  Orders(const Numbers& numbers, Meetings& meetings) : numbers_(numbers), meetings_(meetings) {}
+  Orders(const Numbers& numbers, Interference& interference) : numbers_(numbers), interference_(interference) {}
 
   /// The order of `s`, where some variables have these values.
   Order of(const Stmt& s, const Substitution& values) {
@@ -119,7 +119,7 @@ class Orders {
       if (found != numbers_.end()) set.add(found->second);
     };
     for (const RegionAccess& access : list) add(access.region.buffer, out.all);
-    meetings_.add(out.all, out.all);
+    interference_.add(out.all, out.all);
     out.exposed = out.pending = out.all;
     if (!s) return out;
     walk(s, [&](const Stmt& each) {
@@ -133,8 +133,8 @@ class Orders {
 
   /// `first` followed by `second`.
   void append(Order& first, const Order& second) {
-    meetings_.add(first.pending, second.exposed);
-    meetings_.add(first.flight, second.all);
+    interference_.add(first.pending, second.exposed);
+    interference_.add(first.flight, second.all);
     first.all.add(second.all);
     if (!first.barrier) first.exposed.add(second.exposed);
     if (second.barrier) first.pending.clear();
@@ -148,14 +148,14 @@ class Orders {
   }
 
   const Numbers& numbers_;
-  Meetings& meetings_;
+  Interference& interference_;
   Facts facts_;
 };
 
 }  // namespace
 
-void add_unordered(const Kernel& kernel, const Numbers& numbers, Meetings& meetings) {
-  Orders(numbers, meetings).of(kernel.body, {});
+void add_unordered(const Kernel& kernel, const Numbers& numbers, Interference& interference) {
+  Orders(numbers, interference).of(kernel.body, {});
 }
 
 }  // namespace helve::lifetimes

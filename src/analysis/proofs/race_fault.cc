@@ -108,11 +108,11 @@ const Access& later(const Pair& pair) {
   return pair.first->visit == pair.second->visit && pair.first->write ? *pair.first : *pair.second;
 }
 
-void refute(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness, Proof& proof) {
+void refute(const Iterations& of, const Pair& pair, const Overlap& overlap, const Witness& witness, Proof& proof) {
   const Access &a = *pair.first, &b = *pair.second;
   const std::string noun = !of.is_kernel ? "iteration" : of.mesh ? "core" : "block";
-  const std::string one = iteration_text(of, witness, {}), two = iteration_text(of, witness, met.renamed);
-  const std::string place = element_text(a, met.element, witness);
+  const std::string one = iteration_text(of, witness, {}), two = iteration_text(of, witness, overlap.renamed);
+  const std::string place = element_text(a, overlap.element, witness);
   std::string text;
   if (a.write && b.write) {
     text = fmt::format("{}s {} and {} both write {}", noun, one, two, place);
@@ -137,14 +137,14 @@ void refute(const Iterations& of, const Pair& pair, const Meeting& met, const Wi
                            {}};
 }
 
-void refute_scratch(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness,
+void refute_scratch(const Iterations& of, const Pair& pair, const Overlap& overlap, const Witness& witness,
                     const std::optional<Update>& update, Proof& proof) {
   const Access& last = later(pair);
   std::vector<std::string> fixes;
   if (update) fixes.push_back(private_remedy(*update));
   weaken(proof, ProofVerdict::Refuted);
   proof.witness = fmt::format("iterations {} and {} both leave a value", iteration_text(of, witness, {}),
-                              iteration_text(of, witness, met.renamed));
+                              iteration_text(of, witness, overlap.renamed));
   const std::string vars = join(of.step.vars, ", ", [](const VarRef& v) { return v->name; });
   proof.fault = Diagnostic{Code::LoopScratch,
                            last.span,

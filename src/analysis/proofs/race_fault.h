@@ -2,17 +2,17 @@
 // It names both iterations, the element, the later access and what to do.
 #pragma once
 
-#include "meeting.h"
+#include "overlap.h"
 #include "updates.h"
 
 namespace helve::proofs {
 
-/// Refutes the proof (RacingLoop): both iterations of the witness touch the element of the meeting.
-void refute(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness, Proof& proof);
+/// Refutes the proof (RacingLoop): both iterations of the witness touch the element of the overlap.
+void refute(const Iterations& of, const Pair& pair, const Overlap& overlap, const Witness& witness, Proof& proof);
 
 /// Refutes the proof (LoopScratch): both iterations of the witness leave a value in private memory that is read after
 /// the loop, perhaps an update of the one that they find.
-void refute_scratch(const Iterations& of, const Pair& pair, const Meeting& met, const Witness& witness,
+void refute_scratch(const Iterations& of, const Pair& pair, const Overlap& overlap, const Witness& witness,
                     const std::optional<Update>& update, Proof& proof);
 
 /// RacingUpdate: `store` makes the update, and it is unknown, for the `reason`, whether two iterations make it of one

@@ -57,16 +57,16 @@ class LoopRace {
     const std::optional<Update> update = is_private ? update_of(pair) : std::nullopt;
     const bool accumulates = update && may_accumulate(pair);
     if (is_private && !accumulates && !shows_order(pair)) return doubt_private(pair, proof);
-    const Meeting met = meeting(of_, pair);
+    const Overlap overlap = overlap_of(of_, pair);
     const bool copies = in_blocks(of_, *pair.first, *pair.second);
-    const Finding found = met.query.excludes(met.condition, budget_);
+    const Finding found = overlap.query.excludes(overlap.condition, budget_);
     if (is_private) {
       if (accumulates && found.verdict != ProofVerdict::Proved) warn_of_accumulation(pair, *update, proof);
       if (found.verdict != ProofVerdict::Refuted || !shows_order(pair)) return doubt_private(pair, proof);
       if (pair.first->write && pair.second->write) {
-        return refute_scratch(of_, pair, met, found.witness, accumulates ? update : std::nullopt, proof);
+        return refute_scratch(of_, pair, overlap, found.witness, accumulates ? update : std::nullopt, proof);
       }
-      return refute(of_, pair, met, found.witness, proof);
+      return refute(of_, pair, overlap, found.witness, proof);
     }
     const bool by_cores = of_.is_kernel && of_.mesh;  // which collectives may order
     if (found.verdict == ProofVerdict::Unknown && !by_cores) warn_of_lost_updates(pair, found.reason, proof);
@@ -91,7 +91,7 @@ class LoopRace {
       proof.conditions.push_back(
           call_condition(*of_.model.function, found.condition, proof.question, span, std::move(notes)));
     } else {
-      refute(of_, pair, met, found.witness, proof);
+      refute(of_, pair, overlap, found.witness, proof);
     }
   }
 

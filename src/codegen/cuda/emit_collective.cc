@@ -14,16 +14,16 @@
 
 namespace helve::cuda {
 
-/// Decides how the cores synchronize.
+/// How the launch lets the cores synchronize.
 void KernelEmitter::find_collectives() {
   const Kernel& kernel = *source_.stmt;
   if (!has_collective(kernel.body)) return;
   const bool on_mesh = source_.mesh && kernel.vars.size() == source_.mesh->extents.size();
   HELVE_CHECK(on_mesh, "a collective in a kernel of no mesh");
-  span_ = span_of_collectives(kernel, *source_.mesh);
-  kernel_.cooperative = span_.cores > machine_.cluster_blocks;
-  if (kernel_.cooperative) span_ = whole_span(*source_.mesh);
-  if (!kernel_.cooperative) kernel_.cluster = span_.cores;
+  const CoreSync sync = core_sync(kernel, *source_.mesh, machine_.cluster_blocks);
+  span_ = sync.span;
+  kernel_.cooperative = !sync.cluster;
+  if (sync.cluster) kernel_.cluster = span_.cores;
   walk(kernel.body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op || !op->row().is_collective() || !kernel_.cooperative) return;

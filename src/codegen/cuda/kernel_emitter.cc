@@ -19,11 +19,7 @@
 
 namespace helve::cuda {
 
-namespace {
-
-constexpr int64_t kSharedUnit = 128;  // bytes, of which a block's shared memory is a multiple
-
-}  // namespace
+namespace {}  // namespace
 
 KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& options, Prelude& prelude)
     : CEmitter(source.bounds, options.line_directives),

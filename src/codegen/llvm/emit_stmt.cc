@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kWideVector = 32;  // lanes
 constexpr int64_t kBufferAlignment = 64;
+constexpr int64_t kStackTotal = 65536;  // bytes of all stack buffers of one kernel
 constexpr size_t kManyStatements = 64;  // of a sequence that may be cut into functions
 
 /// Vectors of several registers side by side hide the latency of one another: copies of the loop would add nothing but
@@ -87,7 +88,7 @@ void KernelEmitter::alloc(const Alloc& s) {
   const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) /
                         kBufferAlignment * kBufferAlignment;
   llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
-  if (bytes <= options_.stack_buffer && stack_used_ + bytes <= options_.stack_total) {
+  if (bytes <= options_.stack_buffer && stack_used_ + bytes <= kStackTotal) {
     stack_used_ += bytes;
     places_[&buffer] = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
     return;

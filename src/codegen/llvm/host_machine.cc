@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "helve/support/diagnostic.h"
+#include "helve/target/machine.h"
 
 namespace helve::cpu {
 
@@ -76,7 +77,8 @@ HostTarget describe(bool native) {
   h.arithmetic.fma = !x86 || has("fma");
   h.arithmetic.half = !x86 || has("f16c");
   h.arithmetic.scale = has("avx512f");
-  h.prefer_vector_width = has("avx512f") ? "512" : "256";
+  constexpr int64_t kLeastVector = 16;  // bytes, which every processor of the architecture has
+  h.prefer_vector_width = std::to_string(8 * (native ? host_machine().vector_bytes : kLeastVector));
   return h;
 }
 

@@ -17,7 +17,7 @@ struct HostTarget {
   std::string triple;
   std::string cpu;
   std::string features;
-  std::string prefer_vector_width;  ///< bits, as the attribute wants it
+  std::string prefer_vector_width;  ///< bits, as the attribute wants it: those that passes plan for (target/machine.h)
   Features arithmetic;
 
   std::string text() const { return triple + " " + cpu + " " + features; }

@@ -10,8 +10,6 @@
 
 namespace helve::cpu {
 
-constexpr int64_t kMaxLanes = 64;  // of a vector
-
 class KernelEmitter {
  public:
   KernelEmitter(llvm::Module& module, Features features, const CpuOptions& options, const KernelSource& source);

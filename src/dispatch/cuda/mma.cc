@@ -72,12 +72,10 @@ Region part_of(const Region& factor, bool depth_first, const Expr& begin, int64_
   return out;
 }
 
-/// Loads the factor's part into registers, by ldmatrix if possible.
+/// A T.copy of the factor's part into registers, by a schedule of its own.
 Stmt loaded(const Region& part, const BufferRef& fragment, const LoweringContext& context, const Span& span) {
   const Stmt copy = tile_op(TileOpcode::Copy, {part, whole_region(fragment)}, span);
-  std::string declined;
-  if (const Stmt by_matrices = lower_ldmatrix(*as<TileOp>(copy), context, &declined)) return by_matrices;
-  return lower_copy(*as<TileOp>(copy), context, &declined);
+  return lower_tile_op(*as<TileOp>(copy), cuda_schedules(), context);
 }
 
 }  // namespace

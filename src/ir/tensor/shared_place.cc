@@ -13,8 +13,7 @@
 namespace helve {
 
 int64_t shared_alignment(const Buffer& buffer) {
-  constexpr int64_t kSmallest = 128;
-  return buffer.layout ? std::max(kSmallest, buffer.layout->swizzle().period() * buffer.dtype.bytes()) : kSmallest;
+  return buffer.layout ? std::max(kSharedUnit, buffer.layout->swizzle().period() * buffer.dtype.bytes()) : kSharedUnit;
 }
 
 int64_t shared_size(const Buffer& buffer) {

@@ -165,7 +165,7 @@ TEST(AccessModel, AnOperationReadsAndWritesItsRegions) {
   const AccessModel model = access_model(*function("f", {a, b, c}, gemm));
   EXPECT_EQ(texts(model),
             (std::vector<std::string>{"read A[0:2, 0:3] [0,0,] where ", "read B[0:3, 0:4] [0,0,] where ",
-                                      "write C[0:2, 0:4] [0,0,] where ", "read C[0:2, 0:4] [0,0,] where "}));
+                                      "read C[0:2, 0:4] [0,0,] where ", "write C[0:2, 0:4] [0,0,] where "}));
   ASSERT_EQ(model.operations.size(), 1u);
   EXPECT_EQ(model.bounds.size(), 3u);
 }

@@ -18,18 +18,19 @@ TEST(Machine, ArchitecturesAreFoundByTheirNumber) {
   EXPECT_EQ(gpu_machine("80")->cluster_blocks, 1);
 }
 
-TEST(Machine, AnUnknownOneIsTheNearestOlder) {
+TEST(Machine, AnUnknownOneBetweenTwoIsTheOlder) {
   const Machine between = *gpu_machine("sm_88");
   EXPECT_EQ(between.arch, 88);
   EXPECT_EQ(between.block_shared_bytes, gpu_machine("sm_87")->block_shared_bytes);
-  EXPECT_EQ(gpu_machine("sm_999")->cluster_blocks, gpu_machine("sm_121")->cluster_blocks);
+  EXPECT_FALSE(between.group_products);
+  EXPECT_EQ(known_gpus().substr(0, 12), "sm_80, sm_86");
 }
 
-TEST(Machine, NoNumberOrOneTooOldIsNone) {
-  EXPECT_FALSE(gpu_machine(""));
-  EXPECT_FALSE(gpu_machine("hopper"));
-  EXPECT_FALSE(gpu_machine("sm_75"));
-  EXPECT_FALSE(gpu_machine("sm_99999999999999999999"));
+TEST(Machine, WhatNamesNoArchitectureOfTheTablesRangeIsNone) {
+  for (const char* arch : {"", "hopper", "banana90", "sm_", "sm_90b", "sm_90aa", "sm_9 0", "SM_90", "sm_-90", "sm_75",
+                           "sm_122", "sm_999", "sm_99999999999999999999"}) {
+    EXPECT_FALSE(gpu_machine(arch)) << arch;
+  }
 }
 
 TEST(Machine, RegistersOfAThread) {

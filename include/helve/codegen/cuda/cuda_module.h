@@ -50,7 +50,8 @@ struct CudaSource {
 };
 
 /// The text is for sm_80 and later, to be compiled with --fmad=false: contraction changes results.
-/// UserError DTypeOnTarget for a packed dtype; InternalError for a kernel that is not in thread form.
+/// UserError DTypeOnTarget for a packed dtype, NoSchedule for more tensor maps than a kernel takes; InternalError for a
+/// kernel that is not in thread form.
 CudaSource emit_cuda(const std::vector<KernelSource>& kernels, const CudaOptions& options = {});
 
 }  // namespace helve

@@ -23,7 +23,6 @@ struct CpuOptions {
   bool fast_math = false;  ///< a product and the sum that it goes into may be one operation
   bool native = true;    ///< all features of this processor; otherwise those of every processor of the architecture
   int64_t stack_buffer = 8192;  ///< bytes of the largest buffer that may stand on the stack
-  int64_t stack_total = 65536;  ///< bytes of all stack buffers of one kernel
 };
 
 struct CpuKernel {

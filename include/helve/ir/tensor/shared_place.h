@@ -18,6 +18,8 @@ struct SharedPlace {
 /// The alignment of a buffer in shared memory, in bytes: 128 suits every access, of TMA too; with a swizzle its period,
 /// so that its XOR can be applied to addresses.
 int64_t shared_alignment(const Buffer& buffer);
+/// That of a buffer without a swizzle, and the unit in which the memory of a block is counted.
+inline constexpr int64_t kSharedUnit = 128;
 
 /// The bytes that a buffer of shared memory takes, with all its slots.
 int64_t shared_size(const Buffer& buffer);

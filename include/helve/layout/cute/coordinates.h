@@ -36,8 +36,6 @@ class CoordinateLayout {
 
   /// The layout of the numbers.
   const Layout& inner() const { return inner_; }
-  /// The structure of values.
-  const Profile& codomain() const { return codomain_; }
   /// The same numbering after another layout.
   CoordinateLayout with_inner(Layout inner) const;
 

@@ -26,7 +26,7 @@ class Declined(Exception):
 
 def is_gpu(machine: _core.Machine) -> bool:
     """Is it one whose blocks have threads?"""
-    return machine.arch != 0
+    return machine.is_gpu
 
 
 def attempt(s: Schedule, steps: Callable[[], None]) -> bool:

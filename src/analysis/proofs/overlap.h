@@ -8,7 +8,7 @@
 
 namespace helve::proofs {
 
-struct Meeting {
+struct Overlap {
   Query query;  ///< everything that holds for two different iterations
   Substitution renamed;  ///< variables of the second iteration
   std::vector<Expr> element;  ///< subscripts that both touch
@@ -16,6 +16,6 @@ struct Meeting {
 };
 
 /// Can the accesses of a pair, which are to one buffer, touch the same element?
-Meeting meeting(const Iterations& of, const Pair& pair);
+Overlap overlap_of(const Iterations& of, const Pair& pair);
 
 }  // namespace helve::proofs

@@ -1,6 +1,6 @@
 // The conditions under which two iterations touch one element.
 // Blocks, cores and iterations of Persistent loops differ in who runs after whom; boxes in their coordinates.
-#include "meeting.h"
+#include "overlap.h"
 
 #include <algorithm>
 
@@ -73,8 +73,8 @@ Expr different(const Iterations& of, const Pair& pair, const InstancePair& two) 
 
 }  // namespace
 
-Meeting meeting(const Iterations& of, const Pair& pair) {
-  Meeting out{Query(of.model), {}, {}, {}};
+Overlap overlap_of(const Iterations& of, const Pair& pair) {
+  Overlap out{Query(of.model), {}, {}, {}};
   Query& query = out.query;
   InstancePair two(query);
   two.separate(pair.second->path, of.from);
@@ -89,10 +89,10 @@ Meeting meeting(const Iterations& of, const Pair& pair) {
   query.require(different(of, pair, two));
   if (in_blocks(of, *pair.first, *pair.second)) query.require(of_one_block(of, *pair.first->placed, two));
   if (of.is_persistent && !of.mesh) query.require(on_other_blocks(of, two));
-  SameElement met = two.touch(*pair.first, *pair.second, pair.first->placed != pair.second->placed);
+  SameElement same = two.touch(*pair.first, *pair.second, pair.first->placed != pair.second->placed);
   out.renamed = two.renamed();
-  out.element = std::move(met.element);
-  out.condition = std::move(met.condition);
+  out.element = std::move(same.element);
+  out.condition = std::move(same.condition);
   return out;
 }
 
