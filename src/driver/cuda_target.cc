@@ -157,7 +157,12 @@ class CudaCompiled final : public CompiledKernel {
     // For calls whose tensors lack the required alignments; most kernels never need it.
     const auto unaligned = [f = function_, form = lowered_.function, conditions = call_conditions(proofs_),
                             arch = options_.arch, machine = machine_of(options_), toolchain] {
-      const HostModule narrow = build_host(f, narrow_accesses(form, {}), conditions);
+      const HostModule given = build_host(f, form, conditions);
+      HostModule narrow = build_host(f, narrow_accesses(form, {}), conditions);
+      for (size_t i = 0; i < narrow.kernels.size(); ++i) {  // without roles, the order of uses is another one
+        narrow.kernels[i].interface =
+            std::make_shared<const KernelInterface>(kernel_interface(*given.kernels.at(i).stmt));
+      }
       return runtime::cuda::compile_cubin(emit_cuda(narrow.kernels, {true, true, machine}).text, f->name, arch,
                                           toolchain);
     };

@@ -358,3 +358,16 @@ def test_kernels_of_the_library_make_their_outputs(name):
     call = getattr(kernel_cases, name)(5, 40, "float32")
     made = helve.compile(call.function, out=list(range(-len(call.expected), 0)))(*call.inputs)
     call.check([*call.inputs, *(made if isinstance(made, tuple) else [made])])
+
+
+def test_versions_of_a_schedule_keep_the_declared_outputs():
+    @T.prim_func
+    def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32", out=True)):
+        with T.Kernel(1) as b:
+            for i in T.serial(4):
+                B[i] = A[i] * 2.0
+
+    s = helve.Schedule(twice)
+    s.unroll("i")
+    for each in (s, s.version(0), s.version(1), s.copy()):
+        assert (helve.compile(each)(np.arange(4, dtype="float32")) == [0, 2, 4, 6]).all()

@@ -93,6 +93,7 @@ class Schedule:
                         parameter="steps", reason=f"the schedule has {len(self)}",
                         fixes=[f"give a whole number from 0 to {len(self)}"])
         out = object.__new__(Schedule)
+        out._outputs = self._outputs
         out._versions = self._versions[:steps + 1]
         out.check = self.check
         return out

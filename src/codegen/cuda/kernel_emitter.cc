@@ -26,7 +26,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
       source_(source),
       prelude_(prelude),
       machine_(options.machine),
-      interface_(kernel_interface(*source.stmt)) {
+      interface_(source.interface ? *source.interface : kernel_interface(*source.stmt)) {
   kernel_.name = c::symbol_of(source.name);
   kernel_.threads = launched_threads(*source.stmt);
   kernel_.own_threads = source.stmt->threads;

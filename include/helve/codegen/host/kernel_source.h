@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "helve/analysis/index_bounds.h"
+#include "helve/analysis/kernel_interface.h"
 #include "helve/ir/tensor/function.h"
 
 namespace helve {
@@ -21,6 +22,8 @@ struct KernelSource {
   std::shared_ptr<const IndexBounds> bounds = {};  ///< of index values, given the plan's checks; null: unknown
   std::vector<Expr> guards = {};  ///< conditions of the host that hold where the kernel is launched
   std::vector<MayAlias> may_alias = {};  ///< of the function; other buffers do not share memory
+  /// The arguments that launches give, where those of another variant of the kernel decide; null: its own.
+  std::shared_ptr<const KernelInterface> interface = {};
 };
 
 }  // namespace helve
