@@ -243,8 +243,8 @@ void bind_driver(py::module_& module) {
         });
       },
       py::arg("function"),
-      "Of a function in thread form: the buffers that a statement touches while a product by T.wgmma uses them, or that "
-      "are registers of a product without a fence.");
+      "Of a function in thread form: the buffers that a statement touches while a product by T.wgmma uses them, or "
+      "that are registers of a product without a fence.");
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
   module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);

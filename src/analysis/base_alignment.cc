@@ -1,4 +1,5 @@
 // The alignment of bases: the widest access of each buffer.
+// What vectors, asynchronous copies and TMA demand of a base stands here once, for code generation and calls.
 #include "helve/analysis/base_alignment.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The accesses that the lanes of a vectorized loop make, and which of them may be made for all lanes together.
+// Legality by the access model; which widths are worth it is the matter of widen_accesses.
 #pragma once
 
 #include <optional>

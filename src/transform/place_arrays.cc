@@ -5,8 +5,8 @@
 // After:   x = T.alloc_fragment((32, 8), "bfloat16", place="packed")
 //          s = T.alloc_local((64,), "float16", place="memory")
 // Memory is for subscripts that only the run knows: NVVM moves a load of such an array out of a loop that contains
-// inline assembly as if it were aligned to one byte, and accesses it byte by byte; ptxas then sometimes takes a byte for
-// a 16-bit element. So code generation declares it volatile, which is compiled correctly. Elements smaller than a
+// inline assembly as if it were aligned to one byte, and accesses it byte by byte; ptxas then sometimes takes a byte
+// for a 16-bit element. So code generation declares it volatile, which is compiled correctly. Elements smaller than a
 // register stay packed, as they came from memory, until the only place that uses them: loads that are issued early are
 // not waited for before it. The CUDA C compiler unrolls loops with constant bounds if that keeps an array in registers,
 // so their variables are constants here.

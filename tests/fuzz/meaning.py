@@ -533,7 +533,8 @@ class Machine:
                 scalars.apply("*", [right[left[i, k]], right[places[k, j]]], evaluated) for k in range(left.shape[1])
             ]
             out.append(scalars.fold("sum", old[i * shape[1] + j], terms, dtype))
-        if keywords.get("dispatch"):  # tensor cores cut off where other additions round
+        if keywords.get("dispatch") and all(isinstance(each, tuple) for each in out):
+            # Tensor cores cut off where other additions of floats round.
             out = [(value, 2 * error) for value, error in out]
         self.scatter(core, c, out, evaluated)
 

@@ -146,7 +146,7 @@ def test_uneven_products_are_one_launch_of_whole_tiles():
     assert s.script()[s.script().index("    with"):] == """\
     with T.Kernel(16, 16) as (io, koo):
         out_fragment = T.alloc_fragment((64, 32), "float32")
-        T.fill(out_fragment[:, T.index(0) * 32:T.index(0) * 32 + 32], 0.0)
+        T.fill(out_fragment, 0.0)
         x0_shared = T.alloc_shared((64, 16), "float32", layout="S[(64, 16) : (20, 1)]")
         x1_shared = T.alloc_shared((16, 32), "float32")
         for jo in T.Pipelined(69, num_stages=3, scheduled=True):

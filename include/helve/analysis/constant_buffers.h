@@ -1,4 +1,5 @@
 // Memory that a kernel only reads, as a compiler may be told.
+// It may then keep loads of it for longer, and load it by other ways.
 #pragma once
 
 #include <unordered_set>

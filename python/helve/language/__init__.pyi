@@ -501,6 +501,7 @@ def store_nontemporal(dst: _Any, value: _Any, piece: _Any) -> _Any:
 def store_vector(dst: _Any, value: _Any, width: _Any) -> _Any:
     """A store to one element, of lanes that are written after the last of them has run in accesses of so many
     bytes, in a lowered program."""
+
 def symbolic(name: _b.str, dtype: _b.str = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
 

@@ -1,4 +1,5 @@
 // Which tensors may be written around the caches, and what can be fetched early.
+#include "helve/analysis/element_address.h"
 #include "helve/analysis/memory_traffic.h"
 
 #include <gtest/gtest.h>

@@ -51,6 +51,18 @@ __device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
         *(word*)(to + i) = u.whole;
     }
 }
+// Words of 32 bits of elements one after the other.
+template <int COUNT, class T>
+__device__ __forceinline__ void helve_pack_registers(unsigned int* words, const T* from) {
+    union Word { unsigned int whole; T parts[4 / sizeof(T)]; };
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        Word word;
+#pragma unroll
+        for (int k = 0; k < (int)(4 / sizeof(T)); ++k) word.parts[k] = from[i * (int)(4 / sizeof(T)) + k];
+        words[i] = word.whole;
+    }
+}
 // COUNT matrices of 8 x 8 elements of 16 bits to registers, two elements of each a thread: lane l names row l % 8 of
 // matrix l / 8.
 template <int COUNT, bool TRANSPOSED, class T>
@@ -82,30 +94,15 @@ __device__ __forceinline__ void helve_load_matrices(T* to, const T* row) {
         to[2 * i + 1] = u.parts[1];
     }
 }
-// C (16, 8) += A (16, 16) @ B (16, 8) by a warp: 4 sums of each thread, 8 and 4 elements of 16 bits; BRAIN: bfloat16.
-template <bool BRAIN, class T>
-__device__ __forceinline__ void helve_matrix_product(float* c, const T* a, const T* b) {
-    union Pair { unsigned int whole; T parts[2]; };
+// C (16, 8) += A (16, 16) @ B (16, 8) by a warp: 4 sums of each thread, 4 and 2 words of the factors.
+__device__ __forceinline__ void helve_matrix_product(float* c, const helve_bfloat16* a, const helve_bfloat16* b) {
     unsigned int r[6];
-#pragma unroll
-    for (int i = 0; i < 6; ++i) {
-        const T* from = i < 4 ? a + 2 * i : b + 2 * (i - 4);
-        Pair u;
-        u.parts[0] = from[0];
-        u.parts[1] = from[1];
-        r[i] = u.whole;
-    }
-    if constexpr (BRAIN) {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]));
-    } else {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]));
-    }
+    helve_pack_registers<4>(r, a);
+    helve_pack_registers<2>(r + 4, b);
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]));
 }
 
 extern "C" __global__ void __launch_bounds__(64)
@@ -158,8 +155,8 @@ main_0(float* C, const helve_bfloat16* A, const helve_bfloat16* B) {
         helve_bfloat16 b_part[8];
         helve_load_matrices<4, false>(a_part, a + ((tx / 32 * 512 + tx % 16 * 32 + k * 16 + tx / 16 % 2 * 8) ^ ((tx / 32 * 512 + tx % 16 * 32 + k * 16 + tx / 16 % 2 * 8) / 64 % 4 * 8)));
         helve_load_matrices<4, false>(b_part, b + ((tx / 16 % 2 * 256 + tx % 8 * 32 + k * 16 + tx / 8 % 2 * 8) ^ ((tx / 16 % 2 * 256 + tx % 8 * 32 + k * 16 + tx / 8 % 2 * 8) / 64 % 4 * 8)));
-        helve_matrix_product<true>(c, a_part, b_part);
-        helve_matrix_product<true>(c + 4, a_part, b_part + 4);
+        helve_matrix_product(c, a_part, b_part);
+        helve_matrix_product(c + 4, a_part, b_part + 4);
     }
     #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -103,27 +103,28 @@ __device__ __forceinline__ unsigned long long helve_descriptor(const void* tile)
 }
 // The number of the thread's warpgroup.
 __device__ __forceinline__ int helve_warpgroup() { return __shfl_sync(0xffffffffu, (int)(threadIdx.x / 128), 0); }
-// Sums that the compiler must not touch between the two.
-template <int COUNT>
-__device__ __forceinline__ void helve_hold_sums(float* c) {
+// Registers whose uses the compiler moves neither behind the fence that follows nor in front of the wait before it.
+__device__ __forceinline__ void helve_hold(float& x) { asm volatile("" : "+f"(x) : : "memory"); }
+__device__ __forceinline__ void helve_hold(int& x) { asm volatile("" : "+r"(x) : : "memory"); }
+__device__ __forceinline__ void helve_hold(unsigned int& x) { asm volatile("" : "+r"(x) : : "memory"); }
+template <int COUNT, class T>
+__device__ __forceinline__ void helve_hold_registers(T* registers) {
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(c[i]) : : "memory");
+    for (int i = 0; i < COUNT; ++i) helve_hold(registers[i]);
 }
-template <int COUNT>
-__device__ __forceinline__ void helve_begin_products(float* c) {
-    helve_hold_sums<COUNT>(c);
-    asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
-}
-template <int COUNT>
-__device__ __forceinline__ void helve_end_products(float* c) {
+__device__ __forceinline__ void helve_fence_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+__device__ __forceinline__ void helve_commit_products() {
     asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory");
-    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(0) : "memory");
-    helve_hold_sums<COUNT>(c);
 }
-// C (64, N) += A (64, 16) @ B (16, N) by a warpgroup, N / 2 sums of each thread; `adds` 0: C = A @ B. BRAIN: bfloat16.
-// A_LINES, B_LINES: rows in memory are along M and N, not along K.
-template <int N, bool BRAIN, bool A_LINES, bool B_LINES>
-__device__ void helve_group_product(float* c, unsigned long long a, unsigned long long b, int adds);
+// Wait until all groups but the N youngest are complete.
+template <int N>
+__device__ __forceinline__ void helve_wait_for_products() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(N) : "memory");
+}
+// C (64, N) += A (64, K) @ B (K, N) by a warpgroup, N / 2 sums of each thread; `adds` 0: C = A @ B. A is a descriptor,
+// or four words of each thread. A_LINES, B_LINES: rows in memory are along M and N, not along K.
+template <int N, class T, bool A_LINES, bool B_LINES, class SUM, class A>
+__device__ void helve_group_product(SUM* c, A a, unsigned long long b, int adds);
 // A ring of S slots: an mbarrier for the data of each, at which one thread and a number of bytes arrive, then one for
 // its room, at which each warp that takes the slot arrives.
 __device__ __forceinline__ void helve_open_ring(unsigned long long* ring, int slots, int takers) {
@@ -180,7 +181,7 @@ __device__ __forceinline__ void helve_ring_release(unsigned long long* ring, hel
     }
 }
 template <>
-__device__ __forceinline__ void helve_group_product<128, true, false, false>(float* c, unsigned long long a, unsigned long long b, int adds) {
+__device__ __forceinline__ void helve_group_product<128, helve_bfloat16, false, false>(float* c, unsigned long long a, unsigned long long b, int adds) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; "
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
         "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
@@ -225,6 +226,8 @@ main_0(
                 }
             }
         }
+        helve_hold_registers<128>(c);
+        helve_fence_products();
         for (int k = 0; k < 4; ++k) {
             const unsigned slot = helve_ring_wait<4>(ring, next, open);
             a = a_slots + slot * 8192;
@@ -232,19 +235,22 @@ main_0(
             {
                 const unsigned long long left = helve_descriptor<16, 1024, 128>(a + 0);
                 const unsigned long long right = helve_descriptor<16, 1024, 128>(b + 0);
-                helve_begin_products<128>(c);
-                helve_group_product<128, true, false, false>(c, left, right, 1);
-                helve_group_product<128, true, false, false>(c + 64, left + 512, right, 1);
-                helve_group_product<128, true, false, false>(c, left + 2, right + 2, 1);
-                helve_group_product<128, true, false, false>(c + 64, left + 514, right + 2, 1);
-                helve_group_product<128, true, false, false>(c, left + 4, right + 4, 1);
-                helve_group_product<128, true, false, false>(c + 64, left + 516, right + 4, 1);
-                helve_group_product<128, true, false, false>(c, left + 6, right + 6, 1);
-                helve_group_product<128, true, false, false>(c + 64, left + 518, right + 6, 1);
-                helve_end_products<128>(c);
+                helve_group_product<128, helve_bfloat16, false, false>(c, left, right, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c + 64, left + 512, right, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c, left + 2, right + 2, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c + 64, left + 514, right + 2, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c, left + 4, right + 4, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c + 64, left + 516, right + 4, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c, left + 6, right + 6, 1);
+                helve_group_product<128, helve_bfloat16, false, false>(c + 64, left + 518, right + 6, 1);
             }
+            helve_commit_products();
+            helve_wait_for_products<1>();
+            helve_hold_registers<128>(c);
             helve_ring_release<4>(ring, freed, open, 1);
         }
+        helve_wait_for_products<0>();
+        helve_hold_registers<128>(c);
         helve_ring_release<4>(ring, freed, open, 0);
         #pragma unroll
         for (int r = 0; r < 2; ++r) {

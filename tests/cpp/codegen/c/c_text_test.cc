@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "helve/analysis/element_address.h"
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_emitter.h"
 #include "helve/codegen/c/c_types.h"
