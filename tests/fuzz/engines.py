@@ -8,6 +8,7 @@ after each pass, on one thread and on two.
 import contextlib
 import functools
 import os
+import re
 import warnings
 from dataclasses import dataclass, field
 
@@ -112,8 +113,10 @@ def call_of(program, text, memories, others=(), refused=()):
 
 def plain(text, arch=""):
     """The program for an architecture, or for targets that have neither tensor cores nor TMA."""
-    if arch != "sm_90a":
-        text = text.replace(BY_WARPGROUPS, ON_TENSOR_CORES)
+    if arch != "sm_90a":  # warps take both factors from shared memory
+        fragments = set(re.findall(r"(\w+) = T\.alloc_fragment", text))
+        text = re.sub(r"(T\.gemm\((\w+).*)" + BY_WARPGROUPS,
+                      lambda m: m[1] + ("" if m[2] in fragments else ON_TENSOR_CORES), text)
     if not arch:
         text = text.replace(ON_TENSOR_CORES, "")
     return text if arch == "sm_90a" else text.replace(BY_TMA, "")

@@ -3,7 +3,7 @@
 import program as p
 
 ON_TENSOR_CORES = ", dispatch='mma'"  # as the text of a program has it
-BY_WARPGROUPS = ", dispatch='wgmma'"  # from sm_90a on; all that they can multiply, warps can
+BY_WARPGROUPS = ", dispatch='wgmma'"  # from sm_90a on; what they multiply from shared memory, warps can
 
 
 class Products:

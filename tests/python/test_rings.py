@@ -108,8 +108,6 @@ def test_the_text_computes_it(tmp_path, prelude, unaligned):
             np.testing.assert_array_equal(given[2], expected, err_msg=f"{name} {m, n, k}")
 
 
-# An open fault: products that run over a turn of a ring make ptxas remark C7519, that it orders them itself.
-@pytest.mark.xfail(reason="ptxas orders products of a ring itself", strict=False)
 @needs_nvrtc
 @pytest.mark.parametrize(("bm", "bn", "bk", "threads", "stage_count"), [(128, 256, 64, 256, 4), (128, 128, 64, 128, 4)])
 def test_the_text_compiles_without_spills(bm, bn, bk, threads, stage_count):

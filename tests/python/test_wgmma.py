@@ -153,8 +153,6 @@ def test_a_tile_is_copied_as_boxes():
 ORDERS = list(itertools.product([False, True], repeat=2))
 
 
-# An open fault: products that run over a turn of a ring make ptxas remark C7519, that it orders them itself.
-@pytest.mark.xfail(reason="ptxas orders products of a ring itself", strict=False)
 @needs_nvrtc
 @pytest.mark.parametrize(("ta", "tb"), ORDERS)
 @pytest.mark.parametrize(("bm", "bn", "threads"), [(128, 256, 256), (128, 128, 128), (64, 24, 128)])
@@ -166,8 +164,6 @@ def test_the_text_compiles_without_spills(bm, bn, threads, ta, tb):
         assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", log)} == {"0"}, log
 
 
-# An open fault: products that run over a turn of a ring make ptxas remark C7519, that it orders them itself.
-@pytest.mark.xfail(reason="ptxas orders products of a ring itself", strict=False)
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", OTHER_TYPES)
 def test_the_text_of_other_types_compiles_without_spills(dtype):

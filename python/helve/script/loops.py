@@ -181,4 +181,4 @@ def _stages(expressions: Expressions, arguments: Arguments) -> int:
     stages = expressions.literal(arguments, "num_stages", int, "a compile-time integer", "write a constant from 0 on")
     if not 0 <= stages < 2**31:
         raise error("StageCount", expressions.context.span(arguments["num_stages"]), stages=stages)
-    return max(number(stages), 1)  # 0 is no overlap, as 1 is
+    return number(stages)

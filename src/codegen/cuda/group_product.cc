@@ -163,6 +163,7 @@ void KernelEmitter::group_product(const TileOp& s) {
       const int64_t words = (i * product.depths + l) * 4;
       return words == 0 ? of_a : fmt::format("{} + {}", of_a, words);
     };
+    line("helve_fence_products();", s.span);
     for (int64_t l = 0; l < product.depths; ++l) {
       for (int64_t i = 0; i < product.rows; ++i) {
         for (int64_t j = 0; j < product.columns; ++j) {
@@ -214,6 +215,8 @@ void KernelEmitter::hold_sums(const Span& span) {
   }
 }
 
+/// Registers stand still from here on. The machine's fence is at the begin of each product: where it stood in front of
+/// a loop, ptxas put further ones into that (C7519).
 void KernelEmitter::fence_products(const TileOp& s) {
   need(kGroupProduct);
   hold_sums(s.span);
@@ -226,7 +229,6 @@ void KernelEmitter::fence_products(const TileOp& s) {
       line(fmt::format("helve_hold_registers<{}>({});", count, words), s.span);
     }
   }
-  line("helve_fence_products();", s.span);
 }
 
 void KernelEmitter::commit_products(const TileOp& s) {

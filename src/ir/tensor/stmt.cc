@@ -215,7 +215,7 @@ Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
     n.vars = std::move(vars);
     n.begins = std::move(begins);
     n.extents = std::move(extents);
-    n.num_stages = num_stages;
+    n.num_stages = num_stages == 0 ? 1 : num_stages;  // both are no overlap
     n.scheduled = scheduled;
     n.body = std::move(body);
   });

@@ -233,7 +233,7 @@ TEST(LoweringStages, BeginWithTheFunctionAndFollowThePipeline) {
   ASSERT_GE(stages.size(), 2u);
   EXPECT_EQ(stages.front().first, "script");
   EXPECT_EQ(stages.front().second, f);
-  EXPECT_EQ(stages[1].first, "lower_updates");
+  EXPECT_EQ(stages[1].first, "join_roles");
 }
 
 TEST(PlaceOnMesh, AddsTheMeshThatIsMissing) {

@@ -66,9 +66,11 @@ TEST(Pipeline, TimesAndStagesFollowTheList) {
     before = stages.stages()[i].function;
   }
   EXPECT_EQ(before, lowered);
-  EXPECT_EQ(times.rows()[0].pass, "lower_updates");
+  EXPECT_EQ(times.rows()[0].pass, "join_roles");
+  EXPECT_EQ(times.rows()[1].pass, "lower_updates");
   EXPECT_FALSE(times.rows()[0].changed);
-  EXPECT_TRUE(times.rows()[1].changed);
+  EXPECT_FALSE(times.rows()[1].changed);
+  EXPECT_TRUE(times.rows()[2].changed);
 }
 
 TEST(Pipeline, LoweredCodeHoldsNoTiles) {

@@ -227,7 +227,6 @@ main_0(
             }
         }
         helve_hold_registers<128>(c);
-        helve_fence_products();
         for (int k = 0; k < 4; ++k) {
             const unsigned slot = helve_ring_wait<4>(ring, next, open);
             a = a_slots + slot * 8192;
@@ -235,6 +234,7 @@ main_0(
             {
                 const unsigned long long left = helve_descriptor<16, 1024, 128>(a + 0);
                 const unsigned long long right = helve_descriptor<16, 1024, 128>(b + 0);
+                helve_fence_products();
                 helve_group_product<128, helve_bfloat16, false, false>(c, left, right, 1);
                 helve_group_product<128, helve_bfloat16, false, false>(c + 64, left + 512, right, 1);
                 helve_group_product<128, helve_bfloat16, false, false>(c, left + 2, right + 2, 1);

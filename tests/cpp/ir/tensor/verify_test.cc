@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "helve/ir/tensor/equal.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "ir/tensor/programs/rms_norm.h"
@@ -179,8 +180,10 @@ TEST(VerifyPlace, Loops) {
     return for_loop(LoopKind::Pipelined, {i}, {i64(0)}, {i64(3)}, seq({}), stages, line(5));
   };
   EXPECT_EQ(in_kernel({pipelined(1)}), "accepted");
-  EXPECT_EQ(in_kernel({pipelined(0)}),
-            "error[HV0305]: num_stages is 0\n  --> k.py:5:1\nhelp: num_stages is 1 (no overlap) or more");
+  EXPECT_EQ(in_kernel({pipelined(0)}), "accepted");
+  EXPECT_TRUE(structural_equal(pipelined(0), pipelined(1)));
+  EXPECT_EQ(in_kernel({pipelined(-1)}),
+            "error[HV0305]: num_stages is -1\n  --> k.py:5:1\nhelp: num_stages is 0 or 1 (no overlap) or more");
 }
 
 TEST(VerifyPlace, ConstantIndicesLieInside) {
