@@ -152,14 +152,12 @@ def test_uneven_products_are_one_launch_of_whole_tiles():
         for jo in T.Pipelined(69, num_stages=3, scheduled=True):
             T.copy(x0[io * 64:io * 64 + 64, jo * 16:jo * 16 + 16], x0_shared)
             T.copy(x1[jo * 16:jo * 16 + 16, koo * 32:koo * 32 + 32], x1_shared)
-            T.gemm(x0_shared, x1_shared[:, T.index(0) * 32:T.index(0) * 32 + 32], \
-out_fragment[:, T.index(0) * 32:T.index(0) * 32 + 32])
+            T.gemm(x0_shared, x1_shared, out_fragment)
         x0_shared_1 = T.alloc_shared((64, 7), "float32", layout="S[(64, 7) : (8, 1)]")
         T.copy(x0[io * 64:io * 64 + 64, 1104:1111], x0_shared_1)
         x1_shared_1 = T.alloc_shared((7, 32), "float32")
         T.copy(x1[1104:1111, koo * 32:koo * 32 + 32], x1_shared_1)
-        T.gemm(x0_shared_1, x1_shared_1[:, T.index(0) * 32:T.index(0) * 32 + 32], \
-out_fragment[:, T.index(0) * 32:T.index(0) * 32 + 32])
+        T.gemm(x0_shared_1, x1_shared_1, out_fragment)
         T.copy(out_fragment, out[io * 64:io * 64 + 64, koo * 32:koo * 32 + 32])
 """
     assert all(step.effect in ("equal", "reassociated") for step in s.report())
