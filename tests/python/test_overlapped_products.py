@@ -265,6 +265,6 @@ def test_the_emulation_gives_results_as_late_as_allowed(stages, tmp_path):
 def test_the_text_compiles_without_remarks(name):
     _, log = compile_cubin(text_of(PROGRAMS[name][0]()), "sm_90a")
     assert not re.search(r"\bC7(?:5|6)\d\d\b", log), log
-    assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", log)} == {"0"}, log
+    assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", log)} <= {"0"}, log  # some say nothing
 
 
