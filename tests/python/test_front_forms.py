@@ -8,24 +8,13 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from agreement import TARGETS, agree
 
 import helve
 import helve.testing
 from helve import T
 
 M, N = T.dynamic("M"), T.symbolic("N", "int32")
-TARGETS = ("interp", "llvm")
-
-
-def agree(function, make, expected, which=-1):
-    """Every target and every stage of the compile leaves `expected` in an argument; the text reads back."""
-    for target in TARGETS:
-        arguments = make()
-        helve.compile(function, target=target, verify=True)(*arguments)
-        np.testing.assert_array_equal(arguments[which], expected)
-    helve.testing.check_stages(function, make)
-    text = function.script()
-    assert helve.parse(text).script() == text
 
 
 def same(one, other):

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from agreement import agree
 
 import helve
 import helve.testing
@@ -15,19 +16,7 @@ from helve import T, _core
 from script_texts import registered
 
 N = T.dyn("N")
-TARGETS = ("interp", "llvm")
 SLOPE = 0.25
-
-
-def agree(function, make, expected, which=-1):
-    """Every target and every stage of the compile leaves `expected` in an argument; the text reads back."""
-    for target in TARGETS:
-        arguments = make()
-        helve.compile(function, target=target, verify=True)(*arguments)
-        np.testing.assert_array_equal(arguments[which], expected)
-    helve.testing.check_stages(function, make)
-    text = function.script()
-    assert helve.parse(text).script() == text
 
 
 def leaky(x, slope=SLOPE):

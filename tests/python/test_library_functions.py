@@ -6,26 +6,15 @@ What they cannot be given is in tests/errors/forms.cases.
 import ml_dtypes
 import numpy as np
 import pytest
+from agreement import TARGETS, agree
 
 import helve
 import helve.testing
 from helve import T
 
 N = T.dyn("N")
-TARGETS = ("interp", "llvm")
 SPECIAL = np.array([0.0, -0.0, 1e-8, -1e-4, 0.3, -0.4, 0.5, 0.51, -0.51, 1.0, -0.99, 2.5, 40.0,
                     np.inf, -np.inf, np.nan])
-
-
-def agree(function, make, expected, which=-1):
-    """Every target and every stage of the compile leaves `expected` in an argument; the text reads back."""
-    for target in TARGETS:
-        arguments = make()
-        helve.compile(function, target=target, verify=True)(*arguments)
-        np.testing.assert_array_equal(arguments[which], expected)
-    helve.testing.check_stages(function, make)
-    text = function.script()
-    assert helve.parse(text).script() == text
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
