@@ -27,7 +27,7 @@ PACKAGE_FILES := $(shell find python/helve -name __pycache__ -prune -o -print)
 MODULE = $(wildcard $(BUILD)/python/bindings/_core*.so)
 
 help: ## print this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: install ## set up without tests, then compile and run the first tutorial
 	@$(PY) tutorials/01_rms_norm.py
