@@ -113,10 +113,10 @@ def call_of(program, text, memories, others=(), refused=()):
 
 def plain(text, arch=""):
     """The program for an architecture, or for targets that have neither tensor cores nor TMA."""
-    if arch != "sm_90a":  # warps take both factors from shared memory
-        fragments = set(re.findall(r"(\w+) = T\.alloc_fragment", text))
+    if arch != "sm_90a":  # warps take both factors from shared memory, of 16 bits or more or of integers
+        others = set(re.findall(r"(\w+) = T\.alloc_(?:fragment|shared\(.*\"float8)", text))
         text = re.sub(r"(T\.gemm\((\w+).*)" + BY_WARPGROUPS,
-                      lambda m: m[1] + ("" if m[2] in fragments else ON_TENSOR_CORES), text)
+                      lambda m: m[1] + ("" if m[2] in others else ON_TENSOR_CORES), text)
     if not arch:
         text = text.replace(ON_TENSOR_CORES, "")
     return text if arch == "sm_90a" else text.replace(BY_TMA, "")

@@ -181,7 +181,8 @@ def function_of(s, place):
     for loop in enclosing(s, place):
         for name in re.match(r"for ([\w, ]+) in", loop.text)[1].split(", "):
             text = re.sub(rf"\b{name}\b", "0", text)
-    names = sorted(set(re.findall(r"\b([A-Z]\w*)\[", text)) - set(re.findall(r"^ *(\w+) = T\.alloc", text, re.M)))
+    code = re.sub(r'"[^"]*"', "", text)  # layouts have names with brackets as well
+    names = sorted(set(re.findall(r"\b([A-Z]\w*)\[", code)) - set(re.findall(r"^ *(\w+) = T\.alloc", code, re.M)))
     shapes = {name: re.search(rf"\b{name}(?:: T\.Tensor| = T\.alloc_\w+)\((\(.*?\))", script)[1] for name in names}
     params = ", ".join(f"{name}: T.Tensor({shape}, 'int32')" for name, shape in shapes.items())
     lines = "".join(f"        {line}\n" for line in text.splitlines())
