@@ -1,8 +1,25 @@
 // Instructions of a block's threads.
 // They are kept; their fragments, which have layouts, get dimensions of threads and registers.
+#include "helve/ir/tensor/matrix_move.h"
+#include "helve/support/diagnostic.h"
 #include "thread_operations.h"
 
 namespace helve {
+
+namespace {
+
+/// The registers that hold the part of a fragment.
+Region registers_of(const Region& fragment, const BufferRef& divided) {
+  Region out = whole_region(divided);
+  if (fragment.whole()) return out;
+  std::string reason;
+  const std::optional<FragmentPart> part = fragment_part(fragment, &reason);
+  HELVE_CHECK(part, reason);
+  out.ranges[1] = {int_imm(part->first_register), int_imm(part->layout.span(axes::reg())), false};
+  return out;
+}
+
+}  // namespace
 
 OperationDemand threads::demand_instruction(const TileOp& op) {
   OperationDemand out;
@@ -19,9 +36,9 @@ Stmt threads::divide_instruction(const TileOp& op, const DividedKernel& kernel, 
   for (TileOperand& operand : operands) {
     Region* region = std::get_if<Region>(&operand);
     if (!region) continue;
-    const bool registers = region->buffer->scope == MemoryScope::Fragment;
-    region->buffer = kernel.buffers.at(region->buffer.get()).buffer;
-    if (registers) *region = whole_region(region->buffer);
+    const BufferRef divided = kernel.buffers.at(region->buffer.get()).buffer;
+    if (region->buffer->scope == MemoryScope::Fragment) *region = registers_of(*region, divided);
+    region->buffer = divided;
     for (Range& range : region->ranges) {
       range.begin = kernel.place(range.begin);
       range.extent = kernel.place(range.extent);

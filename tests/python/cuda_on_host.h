@@ -790,6 +790,28 @@ static void ptx_ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned& r, unsi
                                                                unsigned at) {
   load_matrices<true>(at, r, s, t, u);
 }
+template <bool TRANSPOSED, class... R>
+static void store_matrices(unsigned at, R... registers) {
+  uint16_t halves[2 * sizeof...(R)];
+  uint16_t* next = halves;
+  ((next[0] = (uint16_t)registers, next[1] = (uint16_t)(registers >> 16), next += 2), ...);
+  host_move_matrices<false, sizeof...(R), TRANSPOSED>(halves, reinterpret_cast<uint16_t*>(helve_shared + at));
+}
+#define PTX_STORE_MATRICES(COUNT)                                                                       \
+  template <class... R>                                                                                 \
+  static void ptx_stmatrix_sync_aligned_m8n8_x##COUNT##_shared_b16(unsigned at, R... registers) {       \
+    static_assert(sizeof...(R) == COUNT);                                                               \
+    store_matrices<false>(at, registers...);                                                            \
+  }                                                                                                     \
+  template <class... R>                                                                                 \
+  static void ptx_stmatrix_sync_aligned_m8n8_x##COUNT##_trans_shared_b16(unsigned at, R... registers) { \
+    static_assert(sizeof...(R) == COUNT);                                                               \
+    store_matrices<true>(at, registers...);                                                             \
+  }
+PTX_STORE_MATRICES(1)
+PTX_STORE_MATRICES(2)
+PTX_STORE_MATRICES(4)
+#undef PTX_STORE_MATRICES
 template <class F, class S>
 static void multiply(S& c0, S& c1, S& c2, S& c3, const uint32_t (&words)[6]) {
   S c[] = {c0, c1, c2, c3};

@@ -308,10 +308,10 @@ def isnan(x: _Any) -> _Any:
     """Whether x is NaN, with `fast_math` too."""
 
 def ldmatrix(src: _Region, dst: _Region, layout: _Any) -> None:
-    """Copies the elements of src, 16 bits each, to the registers of a fragment dst: `layout`, an Axe layout of
-    src's region on tx and reg, gives the place of each element. In thread form the first dimension of dst is
-    the thread; before, dst is a fragment that has this layout. A warp moves 8 x 8 elements at a time, each of
-    its threads giving the address of a row."""
+    """Copies the elements of src, 16 bits each, to registers of a fragment dst: `layout`, an Axe layout of src's
+    region on tx and reg, gives the place of each element. In thread form the first dimension of dst is the
+    thread; before, dst is a fragment, or a part of one, that has this layout. Of a part the registers count
+    from its first one. A warp moves 8 x 8 elements at a time, each of its threads giving the address of a row."""
 
 def load_vector(src: _Any, width: _Any) -> _Any:
     """An element, of lanes that are read before the first of them runs in accesses of so many bytes, in a lowered

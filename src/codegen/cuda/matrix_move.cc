@@ -61,20 +61,22 @@ __device__ __forceinline__ void helve_store_matrices(const T* from, T* row) {
     }
     if constexpr (COUNT == 4 && TRANSPOSED) {
         asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
-                     :: "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+                     : : "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
     } else if constexpr (COUNT == 4) {
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-                     :: "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+                     : : "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
     } else if constexpr (COUNT == 2 && TRANSPOSED) {
         asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
-                     :: "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
+                     : : "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
     } else if constexpr (COUNT == 2) {
         asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
-                     :: "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
+                     : : "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
     } else if constexpr (TRANSPOSED) {
-        asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" :: "r"(at), "r"(r[0]) : "memory");
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};"
+                     : : "r"(at), "r"(r[0]) : "memory");
     } else {
-        asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" :: "r"(at), "r"(r[0]) : "memory");
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};"
+                     : : "r"(at), "r"(r[0]) : "memory");
     }
 }
 )"};
@@ -109,7 +111,8 @@ void KernelEmitter::matrix_move(const TileOp& s) {
                 "rows of a matrix in '" + memory.name + "' that are not 16 bytes at a multiple of 16");
     const std::string at =
         fmt::format("{} + {}", names_.of(&memory, memory.name), text(address.swizzled(), c::precedence_of("+") + 1));
-    const std::string registers = first == 0 ? fragment : fmt::format("{} + {}", fragment, 2 * first);
+    const int64_t from = *int_value(operands.fragment->ranges[1].begin) + 2 * first;
+    const std::string registers = from == 0 ? fragment : fmt::format("{} + {}", fragment, from);
     need(part);
     line(fmt::format("helve_{}<{}, {}>({}, {});", part.name, move->at_once, move->transposed, registers, at), s.span);
   }

@@ -37,7 +37,7 @@ Stmt lower_matrix_move(const TileOp& op, const LoweringContext& context, std::st
     extents.push_back(int_imm(iter.extent));
     thread = thread + Expr(vars.back()) * int_imm(iter.stride);
   }
-  const std::vector<Expr> own = {thread, coordinate(terms, axes::reg(), at)};
+  const std::vector<Expr> own = {thread, operands.fragment->ranges[1].begin + coordinate(terms, axes::reg(), at)};
   const std::vector<Expr> element = region_indices(*operands.memory, at);
   const BufferRef &registers = operands.fragment->buffer, &memory = operands.memory->buffer;
   const Stmt body = op.op == TileOpcode::LoadMatrix ? store(registers, own, load(memory, element))

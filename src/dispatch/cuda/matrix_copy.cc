@@ -31,13 +31,12 @@ std::string fault_of(const Region& memory, const Region& fragment, bool loads, c
   }
   if (tile.dtype != registers.dtype || tile.dtype.bits != 16) return "the elements are not of one type of 16 bits";
   const std::optional<std::vector<int64_t>> shape = constant_shape(memory.shape());
-  if (!shape || !fragment.whole() || shape != constant_shape(registers.shape)) {
-    return "it is not a copy of the whole fragment";
-  }
-  const Layout layout = thread_layout_of(registers);
-  if (!loads && !layout.replica().empty()) return "several threads hold one element";
+  if (!shape || shape != constant_shape(fragment.shape())) return "its extents are not constants";
   std::string reason;
-  if (!matrix_move(layout, *shape, &reason)) return reason;
+  const std::optional<FragmentPart> part = fragment_part(fragment, &reason);
+  if (!part) return reason;
+  if (!loads && !part->layout.replica().empty()) return "several threads hold one element";
+  if (!matrix_move(part->layout, *shape, &reason)) return reason;
   return fault_of_rows(memory, facts);
 }
 
@@ -47,7 +46,8 @@ Stmt by_matrices(const TileOp& op, TileOpcode instruction, const LoweringContext
   *declined = fault_of(memory, fragment, loads, *context.facts);
   if (is_written_for_threads(*context.kernel)) *declined = "the kernel is written for its threads";
   if (!declined->empty()) return {};
-  return tile_op(instruction, {op.region(0), op.region(1), thread_layout_of(*fragment.buffer)}, op.span);
+  std::string reason;
+  return tile_op(instruction, {op.region(0), op.region(1), fragment_part(fragment, &reason)->layout}, op.span);
 }
 
 }  // namespace

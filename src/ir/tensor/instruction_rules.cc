@@ -44,7 +44,14 @@ int64_t elements(const std::vector<int64_t>& shape) {
   return count;
 }
 
-/// A fragment of threads and registers is as large as the layout; before, it has the shape of the memory and this
+/// The registers of all threads that the region takes, if it is such.
+const int64_t* registers_of(const Region& fragment) {
+  const bool all_threads = fragment.ranges.size() == 2 && fragment.covers(0) && !fragment.ranges[1].point;
+  if (!all_threads || !int_value(fragment.buffer->shape[0]) || !int_value(fragment.ranges[1].begin)) return nullptr;
+  return int_value(fragment.ranges[1].extent);
+}
+
+/// Registers of all threads are as many as the layout has; before, the part has the shape of the memory and this
 /// layout.
 void check_fragment(const TileOp& op, const MatrixOperands& operands, const std::vector<int64_t>& shape) {
   const auto layout_fault = [&](const std::string& reason) {
@@ -56,19 +63,22 @@ void check_fragment(const TileOp& op, const MatrixOperands& operands, const std:
   std::string reason;
   if (!matrix_move(layout, shape, &reason)) layout_fault(reason);
   if (!operands.divided()) {
-    if (!thread_layout_of(registers).equivalent(layout)) {
-      layout_fault(fmt::format("it is not the layout of '{}'", registers.name));
+    const std::optional<FragmentPart> part = fragment_part(*operands.fragment, &reason);
+    if (!part) {
+      const size_t fragment = op.op == TileOpcode::LoadMatrix ? 1 : 0;
+      refuse_buffer(op, fragment, reason, "name a part of which every thread holds as many elements");
     }
+    if (!part->layout.equivalent(layout)) layout_fault(fmt::format("it is not the layout of '{}'", registers.name));
   } else if (layout.span(axes::tx()) != *int_value(registers.shape[0]) ||
-             layout.span(axes::reg()) != *int_value(registers.shape[1])) {
+             layout.span(axes::reg()) != *registers_of(*operands.fragment)) {
     layout_fault(fmt::format("it has {} threads and {} registers, the fragment has {}", layout.span(axes::tx()),
-                             layout.span(axes::reg()), shape_text(registers.shape)));
+                             layout.span(axes::reg()), shape_text(operands.fragment->shape())));
   }
   const bool stores = op.op == TileOpcode::StoreMatrix;
   if (stores && !layout.replica().empty()) layout_fault("several threads hold one element");
 }
 
-/// A tile of shared memory and a whole fragment, of one type of 16 bits.
+/// A tile of shared memory and a fragment or a part of one, of one type of 16 bits.
 void check_matrix_move(const TileOp& op) {
   const size_t fragment = op.op == TileOpcode::LoadMatrix ? 1 : 0, memory = 1 - fragment;
   const Buffer &tile = *op.region(memory).buffer, &registers = *op.region(fragment).buffer;
@@ -82,15 +92,13 @@ void check_matrix_move(const TileOp& op) {
   }
   const MatrixOperands operands = matrix_operands(op);
   const std::optional<std::vector<int64_t>> shape = constant_shape(operands.memory->shape());
-  const std::optional<std::vector<int64_t>> places = constant_shape(registers.shape);
   if (!shape) refuse_buffer(op, memory, "its region has no constant shape", "give constant extents");
-  const bool whole = operands.fragment->whole() && places;
-  if (operands.divided() && (!whole || places->size() != 2)) {
-    refuse_buffer(op, fragment, "it is not all registers of a fragment of threads and registers",
-                  "name the whole fragment");
+  if (operands.divided() && !registers_of(*operands.fragment)) {
+    refuse_buffer(op, fragment, "it is not some registers of all threads of a fragment of threads and registers",
+                  "name all threads, and a constant range of registers");
   }
-  if (!operands.divided() && (!whole || places != shape)) {
-    refuse_buffer(op, fragment, "it is not a whole fragment of the region's shape", "name the whole fragment");
+  if (!operands.divided() && constant_shape(operands.fragment->shape()) != shape) {
+    refuse_buffer(op, fragment, "it has not the shape of the memory's region", "name a part of that shape");
   }
   check_fragment(op, operands, *shape);
 }

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "helve/ir/tensor/buffer_layout.h"
 #include "helve/layout/notation.h"
+#include "helve/layout/rearrange.h"
 #include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 
@@ -91,6 +93,34 @@ std::vector<Expr> matrix_row(const MatrixMove& move, const Expr& tx, int64_t fir
   for (const MatrixMove::Digit& digit : move.registers) add(digit, own + int_imm(first));
   for (const MatrixMove::Digit& digit : move.warps) add(digit, tx);
   return at;
+}
+
+std::optional<FragmentPart> fragment_part(const Region& region, std::string* reason) {
+  const Buffer& fragment = *region.buffer;
+  const auto fails = [&](std::string why) -> std::optional<FragmentPart> {
+    *reason = std::move(why);
+    return std::nullopt;
+  };
+  const Layout layout = thread_layout_of(fragment);
+  if (region.whole()) return FragmentPart{layout, 0};
+  const std::optional<std::vector<int64_t>> shape = constant_shape(fragment.shape);
+  IndexRegion box;
+  for (const Range& range : region.ranges) {
+    const int64_t *begin = int_value(range.begin), *extent = int_value(range.extent);
+    if (!begin || !extent || *extent < 1) return fails("the part of the fragment has no constant bounds");
+    box.emplace_back(*begin, *begin + *extent);
+  }
+  std::optional<Layout> part;
+  try {
+    part = slice(layout, box, *shape);
+  } catch (const LayoutError& error) {
+    return fails(error.diagnostic().message());
+  }
+  if (part->span(axes::tx()) != layout.span(axes::tx()) || part->offset(axes::tx()) != layout.offset(axes::tx())) {
+    return fails("some threads hold nothing of the part");
+  }
+  const int64_t first = part->offset(axes::reg());
+  return FragmentPart{Layout(part->shard(), part->replica()), first};
 }
 
 MatrixOperands matrix_operands(const TileOp& op) {

@@ -44,7 +44,8 @@ inline bool moves_matrices(const TileOp& op) {
   return op.op == TileOpcode::LoadMatrix || op.op == TileOpcode::StoreMatrix;
 }
 
-/// The parts of a LoadMatrix or a StoreMatrix: the region in memory, the fragment, and the layout of one on the other.
+/// The parts of a LoadMatrix or a StoreMatrix: the region in memory, the fragment or a part of it, and the layout of
+/// one on the other.
 struct MatrixOperands {
   const Region* memory;
   const Region* fragment;
@@ -54,5 +55,15 @@ struct MatrixOperands {
   bool divided() const { return !fragment->buffer->layout; }
 };
 MatrixOperands matrix_operands(const TileOp& op);
+
+/// Registers of a fragment, the same of every thread, as many as the layout spans.
+struct FragmentPart {
+  Layout layout;  ///< of the part, from register 0 on
+  int64_t first_register = 0;  ///< of the fragment's
+};
+
+/// The part of a fragment with a layout that `region` is: constant bounds, and every thread holds some of its elements.
+/// Nothing, with the reason, for other regions.
+std::optional<FragmentPart> fragment_part(const Region& region, std::string* reason);
 
 }  // namespace helve
