@@ -10,7 +10,7 @@
 #include <bit>
 #include <functional>
 
-#include "copy_dimensions.h"
+#include "helve/analysis/copy_dimensions.h"
 #include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"

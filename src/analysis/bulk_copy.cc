@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "copy_dimensions.h"
+#include "helve/analysis/copy_dimensions.h"
 #include "helve/analysis/element_address.h"
 #include "helve/analysis/multiple.h"
 #include "helve/arith/simplify.h"

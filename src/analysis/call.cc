@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "copy_dimensions.h"
+#include "helve/analysis/copy_dimensions.h"
 #include "helve/analysis/effects.h"
 #include "helve/arith/relation.h"
 #include "helve/arith/simplify.h"

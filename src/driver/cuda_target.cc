@@ -8,6 +8,7 @@
 #include "driver_targets.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/executor.h"
@@ -111,20 +112,20 @@ Generated generate(const FunctionRef& f, const std::vector<Proof>& proofs, const
   return out;
 }
 
-/// As many stages of pipelined loops as fit beside what the passes behind them place in shared memory, which is known
-/// when they have done so: where it is too much, stages leave it more.
+/// As many stages of pipelined loops, and results on their way, as fit beside what the passes behind them place in
+/// shared memory, which is known when they have done so: where it is too much, these leave it more.
 Generated generate_to_fit(const FunctionRef& f, const std::vector<Proof>& proofs, CompileOptions* options) {
   const int64_t limit = machine_of(*options).block_shared_bytes;
-  bool has_stages = false;
+  bool leaves_room = multiplies_by_groups(f->body);
   walk(f->body, [&](const Stmt& s) {
     const For* loop = as<For>(s);
-    has_stages |= loop && loop->num_stages > 1;
+    leaves_room |= loop && loop->num_stages > 1;
   });
   while (true) {
     Generated out = generate(f, proofs, *options);
     int64_t needed = 0;
     for (const CudaKernel& kernel : out.source.kernels) needed = std::max(needed, kernel.shared_bytes);
-    if (needed <= limit || !has_stages || options->kept_shared_bytes >= limit) return out;
+    if (needed <= limit || !leaves_room || options->kept_shared_bytes >= limit) return out;
     options->kept_shared_bytes = std::max(needed - limit, 2 * options->kept_shared_bytes);
   }
 }

@@ -29,6 +29,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
@@ -49,14 +50,6 @@ struct Group {
   bool overlaps = false;       ///< the last of them is a product that the next turn may find unfinished
   BufferRef ring;
 };
-
-bool multiplies(const Stmt& s) {
-  return has_operation(s, [](const TileOp& op) {
-    if (op.op == TileOpcode::Wgmma) return true;
-    const std::optional<size_t> at = op.row().find("dispatch");
-    return op.op == TileOpcode::Gemm && at && op.text(*at) == "wgmma";
-  });
-}
 
 /// Does the statement access the buffer?
 bool uses(const Stmt& s, const Buffer& buffer) {
@@ -97,7 +90,7 @@ class Rings final : public ScopedRewriter {
     return options_.machine.is_gpu() && options_.machine.group_products && !function_.mesh &&
            kernel.threads % kWarpgroup == 0 && kernel.threads + kWarpgroup <= options_.machine.block_threads &&
            !has_roles(kernel) && !is_written_for_threads(kernel) && !has_collective(kernel.body) &&
-           multiplies(kernel.body);
+           multiplies_by_groups(kernel.body);
   }
 
   /// The loop's copies in groups; nothing if one of them cannot fill a ring.
@@ -135,7 +128,7 @@ class Rings final : public ScopedRewriter {
   /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses?
   static bool runs_on(const std::vector<Stmt>& body, size_t at) {
     const TileOp* op = as<TileOp>(body[at]);
-    if (!op || !multiplies(body[at])) return false;
+    if (!op || !multiplies_by_groups(body[at])) return false;
     const Buffer& sums = *op->region(2).buffer;
     for (size_t i = 0; i < body.size(); ++i) {
       if (i != at && uses(body[i], sums)) return false;

@@ -35,7 +35,7 @@ class Products:
         if rng.random() < 0.3:
             keywords["clear"] = True
         if by_groups:  # the rows of one group or of all, columns for each
-            m, n = rng.choice([(64 * groups, 8 * rng.choice([1, 2, 3])), (64, 8 * groups * rng.choice([1, 2]))])
+            m, n = rng.choice([(64 * groups, 8 * rng.choice([1, 2, 3, 4])), (64, 8 * groups * rng.choice([1, 2, 4]))])
             shapes = [(k, m) if flags["transpose_A"] else (m, k), (n, k) if flags["transpose_B"] else (k, n)]
         sums = self.declare(self.fresh("B"), [m, n], "int32" if "int" in dtype else "float32", "fragment")
         whole = lambda shape, scope: p.Region(self.declare(self.fresh("B"), shape, dtype, scope))  # noqa: E731

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "helve/ir/tensor/buffer_layout.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/layout/notation.h"
 #include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
@@ -267,6 +268,13 @@ GroupProduct GroupOperands::product() const {
   const std::optional<GroupProduct> out = group_product(shape, sums, column_unit(descriptor_b, tile_of_b(shape)));
   HELVE_CHECK(out, "sums that no warpgroups hold");
   return *out;
+}
+
+bool multiplies_by_groups(const Stmt& s) {
+  return has_operation(s, [](const TileOp& op) {
+    if (op.op == TileOpcode::Wgmma) return true;
+    return op.op == TileOpcode::Gemm && op.text(op.row().index_of("dispatch")) == "wgmma";
+  });
 }
 
 std::vector<Expr> descriptor_operand(const MatrixDescriptor& d) {

@@ -7,38 +7,6 @@ __device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
     return r;
 }
-// N bytes that are moved at once.
-template <int N> struct helve_word;
-template <> struct helve_word<2> { typedef unsigned short type; };
-template <> struct helve_word<4> { typedef unsigned int type; };
-template <> struct helve_word<8> { typedef uint2 type; };
-template <> struct helve_word<16> { typedef uint4 type; };
-// Stores N elements to memory that is aligned to W bytes, W bytes at a time.
-template <int W, int N, class T>
-__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
-    typedef typename helve_word<W>::type word;
-    constexpr int count = W / sizeof(T);
-#pragma unroll
-    for (int i = 0; i < N; i += count) {
-        union { word whole; T parts[count]; } u;
-#pragma unroll
-        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
-        *(word*)(to + i) = u.whole;
-    }
-}
-// Stores floats, rounded in pairs, to memory that is aligned to W bytes.
-template <int W, int N>
-__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
-    helve_bfloat16 rounded[N];
-#pragma unroll
-    for (int i = 0; i < N; i += 2) {
-        unsigned int pair;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
-        rounded[i].bits = (unsigned short)pair;
-        rounded[i + 1].bits = (unsigned short)(pair >> 16);
-    }
-    helve_store<W>(to, rounded);
-}
 // Initializes mbarriers at which one thread and a number of bytes arrive.
 __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
     if (threadIdx.x == 0) {
@@ -59,6 +27,19 @@ __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsi
                      "selp.u32 %0, 1, 0, p;\n\t}"
                      : "=r"(done) : "r"(at), "r"(parity) : "memory");
     } while (!done);
+}
+// TMA copies from shared memory. Thread 0 issues them; those between two commits are a group.
+__device__ __forceinline__ void helve_commit_stores() {
+    if (threadIdx.x == 0) asm volatile("cp.async.bulk.commit_group;" : : : "memory");
+}
+// Wait until all groups but the N youngest are complete, or have read their sources.
+template <int N>
+__device__ __forceinline__ void helve_wait_stores() {
+    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group %0;" : : "n"(N) : "memory");
+}
+template <int N>
+__device__ __forceinline__ void helve_wait_sources() {
+    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory");
 }
 // CUtensorMap: a tensor's address, extents and strides, and the extents of a box.
 struct __align__(64) helve_tensor_map { unsigned char bytes[128]; };
@@ -92,6 +73,29 @@ __device__ __forceinline__ void helve_load_box(void* to, const helve_tensor_map&
                      : "memory");
     }
 }
+// Issues a copy of a box from shared memory, row-major, to `at`; elements outside of the tensor are not written.
+template <int R>
+__device__ __forceinline__ void helve_store_box(const helve_tensor_map& to, const int (&at)[R], const void* from) {
+    const unsigned box = (unsigned)__cvta_generic_to_shared(const_cast<void*>(from));
+    if constexpr (R == 1) {
+        asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%0, {%2}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[0]) : "memory");
+    } else if constexpr (R == 2) {
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 3) {
+        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    } else if constexpr (R == 4) {
+        asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    } else {
+        asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];"
+                     : : "l"(&to), "r"(box), "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]) : "memory");
+    }
+}
+// Makes the thread's writes visible to TMA copies that are issued after the next barrier.
+__device__ __forceinline__ void helve_fence_async() { asm volatile("fence.proxy.async;" : : : "memory"); }
 // The descriptor of a matrix in shared memory that begins at `tile`: the distance of its slabs, of its groups of eight
 // rows, and the bytes of a row in which units of 16 are permuted.
 template <int LEADING, int STRIDE, int SWIZZLE>
@@ -180,6 +184,43 @@ __device__ __forceinline__ void helve_ring_release(unsigned long long* ring, hel
         --open;
     }
 }
+// A barrier of some warps of the block.
+template <int ID, int THREADS>
+__device__ __forceinline__ void helve_sync_role() {
+    asm volatile("bar.sync %0, %1;" : : "n"(ID), "n"(THREADS) : "memory");
+}
+// The other direction of helve_load_matrices; sm_90 and later.
+template <int COUNT, bool TRANSPOSED, class T>
+__device__ __forceinline__ void helve_store_matrices(const T* from, T* row) {
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+    unsigned int r[4];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        union { unsigned int whole; T parts[2]; } u;
+        u.parts[0] = from[2 * i];
+        u.parts[1] = from[2 * i + 1];
+        r[i] = u.whole;
+    }
+    if constexpr (COUNT == 4 && TRANSPOSED) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+                     : : "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+    } else if constexpr (COUNT == 4) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                     : : "r"(at), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+    } else if constexpr (COUNT == 2 && TRANSPOSED) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
+                     : : "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
+    } else if constexpr (COUNT == 2) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+                     : : "r"(at), "r"(r[0]), "r"(r[1]) : "memory");
+    } else if constexpr (TRANSPOSED) {
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};"
+                     : : "r"(at), "r"(r[0]) : "memory");
+    } else {
+        asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};"
+                     : : "r"(at), "r"(r[0]) : "memory");
+    }
+}
 template <>
 __device__ __forceinline__ void helve_group_product<128, helve_bfloat16, false, false>(float* c, unsigned long long a, unsigned long long b, int adds) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; "
@@ -195,15 +236,18 @@ main_0(
     helve_bfloat16* C,
     const helve_bfloat16* __restrict__ A,
     const helve_bfloat16* __restrict__ B,
+    const __grid_constant__ helve_tensor_map C_boxes,
     const __grid_constant__ helve_tensor_map A_boxes,
     const __grid_constant__ helve_tensor_map B_boxes) {
     extern __shared__ __align__(1024) unsigned char helve_shared[];
     const int tx = threadIdx.x;
     const int j = blockIdx.x % 3;
     const int i = blockIdx.x / 3;
-    helve_bfloat16* const a_slots = (helve_bfloat16*)(helve_shared + 0);
-    helve_bfloat16* const b_slots = (helve_bfloat16*)(helve_shared + 65536);
-    unsigned long long* const ring = (unsigned long long*)(helve_shared + 131072);
+    helve_bfloat16* const staged = (helve_bfloat16*)(helve_shared + 0);
+    helve_bfloat16* const staged_1 = (helve_bfloat16*)(helve_shared + 8192);
+    helve_bfloat16* const a_slots = (helve_bfloat16*)(helve_shared + 16384);
+    helve_bfloat16* const b_slots = (helve_bfloat16*)(helve_shared + 81920);
+    unsigned long long* const ring = (unsigned long long*)(helve_shared + 147456);
     helve_open_ring(ring, 4, 4);
     __syncthreads();
     if (tx < 128) {
@@ -252,23 +296,66 @@ main_0(
         helve_wait_for_products<0>();
         helve_hold_registers<128>(c);
         helve_ring_release<4>(ring, freed, open, 0);
+        helve_bfloat16 rounded[128];
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             #pragma unroll
             for (int r_1 = 0; r_1 < 2; ++r_1) {
                 #pragma unroll
                 for (int r_2 = 0; r_2 < 16; ++r_2) {
-                    {
-                        float C_v[2];
-                        #pragma unroll
-                        for (int v = 0; v < 2; ++v) {
-                            C_v[v] = c[r * 64 + r_2 * 4 + r_1 * 2 + v];
-                        }
-                        helve_store_rounded<4>(C + (i * 49152 + r * 24576 + tx / 32 * 6144 + r_1 * 3072 + tx / 4 % 8 * 384 + j * 128 + r_2 * 8 + tx % 4 * 2), C_v);
+                    #pragma unroll
+                    for (int v = 0; v < 2; ++v) {
+                        rounded[r * 64 + r_2 * 4 + r_1 * 2 + v] = helve_to_bfloat16(c[r * 64 + r_2 * 4 + r_1 * 2 + v]);
                     }
                 }
             }
         }
+        helve_wait_sources<0>();
+        helve_store_matrices<4, false>(rounded, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 8, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 16, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 24, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_fence_async();
+        helve_sync_role<1, 128>();
+        if (tx == 0) {
+            helve_store_box(C_boxes, {i * 128, j * 128}, staged + 0);
+        }
+        helve_commit_stores();
+        helve_store_matrices<4, false>(rounded + 32, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 40, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 48, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 56, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_fence_async();
+        helve_sync_role<1, 128>();
+        if (tx == 0) {
+            helve_store_box(C_boxes, {i * 128, j * 128 + 64}, staged_1 + 0);
+        }
+        helve_commit_stores();
+        helve_wait_sources<1>();
+        helve_sync_role<1, 128>();
+        helve_store_matrices<4, false>(rounded + 64, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 72, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 80, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 88, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_fence_async();
+        helve_sync_role<1, 128>();
+        if (tx == 0) {
+            helve_store_box(C_boxes, {i * 128 + 64, j * 128}, staged + 0);
+        }
+        helve_commit_stores();
+        helve_wait_sources<1>();
+        helve_sync_role<1, 128>();
+        helve_store_matrices<4, false>(rounded + 96, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 104, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 112, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 120, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_fence_async();
+        helve_sync_role<1, 128>();
+        if (tx == 0) {
+            helve_store_box(C_boxes, {i * 128 + 64, j * 128 + 64}, staged_1 + 0);
+        }
+        helve_commit_stores();
+        helve_wait_sources<0>();
     }
     if (tx >= 128) {
         if (tx == 128) {
