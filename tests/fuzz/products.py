@@ -57,7 +57,7 @@ class Products:
         steps = rng.random() < 0.4 and dtype != "float32"  # whose bits a machine leaves out, unless numbers are small
         out += self.stepping(product, factors) if steps else [product]
         # A factor of warpgroups is in slabs, which no bulk copy makes.
-        self.buffers += [sums, *(region.buffer for region in factors if not by_groups and rng.random() < 0.5)]
+        self.buffers += [sums, *(region.buffer for region in factors if dispatch == "mma" and rng.random() < 0.5)]
         return out
 
     def factor(self, shape, dtype):
