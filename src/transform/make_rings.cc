@@ -93,6 +93,27 @@ class Rings final : public ScopedRewriter {
            multiplies_by_groups(kernel.body);
   }
 
+  /// Does the statement multiply by warpgroups?
+  bool multiplies(const Stmt& s) const {
+    const Facts none;
+    const LoweringContext context = context_with(none);
+    return has_operation(s, [&](const TileOp& op) {
+      if (op.op == TileOpcode::Wgmma) return true;
+      if (op.op != TileOpcode::Gemm) return false;
+      const TileSchedule* asked = asked_schedule(op, *options_.schedules, context).schedule;
+      return asked && asked->name == "wgmma";
+    });
+  }
+
+  LoweringContext context_with(const Facts& facts) const {
+    LoweringContext out;
+    out.function = &function_;
+    out.kernel = enclosing_kernel();
+    out.facts = &facts;
+    out.machine = &options_.machine;
+    return out;
+  }
+
   /// The loop's copies in groups; nothing if one of them cannot fill a ring.
   std::optional<std::vector<Group>> groups_of(const For& loop, const Facts& facts) {
     const std::vector<Stmt> body = statements_of(loop.body);
@@ -126,7 +147,7 @@ class Rings final : public ScopedRewriter {
   }
 
   /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses?
-  static bool runs_on(const std::vector<Stmt>& body, size_t at) {
+  bool runs_on(const std::vector<Stmt>& body, size_t at) const {
     const TileOp* op = as<TileOp>(body[at]);
     if (!op || !multiplies_by_groups(body[at])) return false;
     const Buffer& sums = *op->region(2).buffer;
@@ -138,13 +159,7 @@ class Rings final : public ScopedRewriter {
 
   /// The copy as one of boxes of a tensor, which waits for its commit; null if it is none.
   Stmt box_of(const TileOp& op, const Facts& facts) const {
-    std::vector<ScheduleChoice> chosen;
-    LoweringContext context;
-    context.function = &function_;
-    context.kernel = enclosing_kernel();
-    context.facts = &facts;
-    context.machine = &options_.machine;
-    context.choices = &chosen;
+    const LoweringContext context = context_with(facts);
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
         [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });

@@ -1,14 +1,19 @@
 // Fragments get the layouts that the schedules of their operations demand.
 // Input: any stage before tile operations are lowered. Output: the same, with layouts on such fragments. It runs before
 // layouts are inferred, so the loops over a fragment follow the operation. Layouts of the program, or of an operation
-// before, are kept; a schedule that will decline gives none. Fragments that are copies of placed ones are placed alike.
+// before, are kept; a schedule that declines even so gives none. Fragments that are copies of placed ones are placed
+// alike.
 // Before:  C = T.alloc_fragment((64, 64), "float32")
 //          T.gemm(A, B, C, dispatch="mma")
 // After:   C = T.alloc_fragment((64, 64), "float32", layout="S[(2, 2, 2, 8, ...) : (...)]")
 //          T.gemm(A, B, C, dispatch="mma")
+#include <utility>
+
+#include "helve/arith/simplify.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "scope_facts.h"
 
 namespace helve {
 
@@ -37,27 +42,45 @@ void place_copies(const Stmt& body, BufferMap* fragments) {
   }
 }
 
+class Placement final : public ScopedRewriter {
+ public:
+  Placement(const Function& f, const PassOptions& options) : ScopedRewriter(f), schedules_(*options.schedules) {
+    context_.function = &f;
+    context_.machine = &options.machine;
+  }
+
+ protected:
+  Stmt leave(const Stmt& s, const Facts& facts) override {
+    if (const TileOp* op = as<TileOp>(s); op && enclosing_kernel()) place(*op, facts);
+    const Kernel* kernel = as<Kernel>(s);
+    BufferMap placed = kernel ? std::exchange(placed_, {}) : BufferMap();
+    if (placed.empty()) return s;
+    place_copies(kernel->body, &placed);
+    return Stmt(copy_with(*kernel, [&](Kernel& copy) { copy.body = redeclare_buffers(kernel->body, placed); }));
+  }
+
+ private:
+  /// The layouts that the schedule of an operation demands, beside those of operations before.
+  void place(const TileOp& op, const Facts& facts) {
+    context_.kernel = enclosing_kernel();
+    context_.facts = &facts;
+    const Stmt simple =
+        map_parts(replace_buffers(Stmt(&op), placed_), [&](const Expr& e) { return simplify(e, facts); },
+                  [](const Stmt& part) { return part; });
+    for (const auto& [buffer, layout] : asked_schedule(*as<TileOp>(simple), schedules_, context_).layouts) {
+      if (!buffer->layout) placed_.emplace(buffer.get(), with_layout(declare_again(*buffer), layout, op.span));
+    }
+  }
+
+  const std::vector<TileSchedule>& schedules_;
+  LoweringContext context_;
+  BufferMap placed_;  ///< of the kernel that is being read
+};
+
 }  // namespace
 
 FunctionRef place_operands(const FunctionRef& f, const PassOptions& options) {
-  const auto placed = [&](const Stmt& s) {
-    const Kernel* kernel = as<Kernel>(s);
-    if (!kernel) return s;
-    BufferMap fragments;
-    walk(kernel->body, [&](const Stmt& inner) {
-      const TileOp* op = as<TileOp>(inner);
-      const TileSchedule* schedule = op ? asked_schedule(*op, *options.schedules) : nullptr;
-      if (!schedule || !schedule->place) return;
-      for (const auto& [buffer, layout] : schedule->place(*op, *kernel)) {
-        if (buffer->layout || fragments.contains(buffer.get())) continue;
-        fragments.emplace(buffer.get(), with_layout(declare_again(*buffer), layout, op->span));
-      }
-    });
-    if (fragments.empty()) return s;
-    place_copies(kernel->body, &fragments);
-    return Stmt(copy_with(*kernel, [&](Kernel& copy) { copy.body = redeclare_buffers(kernel->body, fragments); }));
-  };
-  return with_body(f, rewrite(f->body, placed));
+  return with_body(f, Placement(*f, options).rewrite(f->body));
 }
 
 }  // namespace helve

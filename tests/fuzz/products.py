@@ -1,4 +1,6 @@
-"""Products that the tensor cores of a GPU compute; on other targets the name of the implementation is left out."""
+"""Products that the tensor cores of a GPU compute; other targets lack the names of their implementations, of which
+"tensor_cores" means any.
+"""
 
 import program as p
 
@@ -48,11 +50,14 @@ class Products:
         out = [p.Alloc(sums), *self.tame_contents(sums)]
         for region in factors:
             out += [p.Alloc(region.buffer), *self.tame_contents(region.buffer)]
-        product = p.Op("gemm", [*factors, p.Region(sums)], {**keywords, "dispatch": "wgmma" if by_groups else "mma"})
+        dispatch = "wgmma" if by_groups else "mma"
+        if not registers and "8_e" not in dtype and rng.random() < 0.4:
+            dispatch = "tensor_cores"
+        product = p.Op("gemm", [*factors, p.Region(sums)], {**keywords, "dispatch": dispatch})
         steps = rng.random() < 0.4 and dtype != "float32"  # whose bits a machine leaves out, unless numbers are small
         out += self.stepping(product, factors) if steps else [product]
         # A factor of warpgroups is in slabs, which no bulk copy makes.
-        self.buffers += [sums, *(region.buffer for region in factors if not by_groups and rng.random() < 0.5)]
+        self.buffers += [sums, *(region.buffer for region in factors if dispatch == "mma" and rng.random() < 0.5)]
         return out
 
     def factor(self, shape, dtype):

@@ -57,15 +57,32 @@ const std::vector<TileSchedule>& cpu_schedules();
 /// The schedules for NVIDIA GPUs. Operations without a row are left to later passes.
 const std::vector<TileSchedule>& cuda_schedules();
 
-/// BadArgument for a `dispatch` that names none of the target's `schedules` of the operation: another target's, or an
-/// unknown one.
+/// One name for several schedules of an operation. A `dispatch` of it asks for the first member that applies; where a
+/// target has none of them, for any of its schedules.
+struct ScheduleFamily {
+  TileOpcode op;
+  std::string_view name;
+  std::vector<std::string_view> members;  ///< best first
+};
+const std::vector<ScheduleFamily>& schedule_families();
+
+/// BadArgument for a `dispatch` that names a family or schedule of the operation that the target's `schedules` lack:
+/// another target's, or an unknown one.
 void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules);
 
-/// The schedule that the operation's `dispatch` names, or null.
-const TileSchedule* asked_schedule(const TileOp& op, const std::vector<TileSchedule>& schedules);
+/// A schedule, and the layouts that it demands of the operands of an operation.
+struct PlacedSchedule {
+  const TileSchedule* schedule = nullptr;
+  std::vector<std::pair<BufferRef, Layout>> layouts;
+};
 
-/// Lowers `op` by the first schedule that accepts it, or by the one that its `dispatch` names (require_dispatch);
-/// NoSchedule lists the reasons when none does.
+/// The schedule among those which the operation's `dispatch` names that accepts it with the layouts that it demands;
+/// null if none does, or if none is named.
+PlacedSchedule asked_schedule(const TileOp& op, const std::vector<TileSchedule>& schedules,
+                              const LoweringContext& context);
+
+/// Lowers `op` by the first schedule that accepts it, of those that its `dispatch` names (require_dispatch) if it has
+/// one; NoSchedule lists the reasons when none does.
 Stmt lower_tile_op(const TileOp& op, const std::vector<TileSchedule>& schedules, const LoweringContext& context);
 
 }  // namespace helve

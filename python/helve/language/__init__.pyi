@@ -270,8 +270,9 @@ def foreach_tiles(buffer: _Any, parallel: _b.bool = False) -> _Any:
 def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False, dispatch: _b.str = '') -> None:
     """C += A @ B for A (M, K), B (K, N), C (M, N); transpose_A takes A as (K, M), transpose_B takes B as (N, K);
     clear starts from zero. Products accumulate in the dtype of C and may be re-associated and contracted.
-    `dispatch` names the implementation; a target without one of that name refuses it. Tensor cores may take
-    factors of float32 as TensorFloat-32."""
+    `dispatch` names the implementation; a target without one of that name refuses it. "tensor_cores" is the
+    best one by tensor cores on GPUs, and any where there are none. Tensor cores may take factors of float32 as
+    TensorFloat-32."""
 
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""

@@ -35,6 +35,17 @@ TEST(CpuSchedules, EachOperationHasOne) {
   }
 }
 
+TEST(CpuSchedules, FamiliesHaveMembers) {
+  for (const ScheduleFamily& family : schedule_families()) {
+    for (const std::string_view member : family.members) {
+      const bool found = std::any_of(cuda_schedules().begin(), cuda_schedules().end(), [&](const TileSchedule& s) {
+        return s.op == family.op && s.name == member && s.name != family.name;
+      });
+      EXPECT_TRUE(found) << family.name << ": " << member;
+    }
+  }
+}
+
 TEST(CpuSchedules, CopiesPadAndDropPastTheEndOfTensors) {
   for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{{}, {2, 3}, {8, 8}}) {
     for (int64_t row : {0, 3, 6, 7, 9}) {
