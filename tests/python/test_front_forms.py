@@ -289,3 +289,29 @@ def test_bits_of_computed_values_and_constants():
     expected = (a.astype("float32") / 3).astype("float16").view("uint16")
     agree(main, lambda: [a, np.zeros(5, "uint16"), np.zeros(2, "uint32")], expected, 1)
     agree(main, lambda: [a, np.zeros(5, "uint16"), np.zeros(2, "uint32")], np.uint32([0x3F800000, 0x40000000]))
+
+
+def test_a_parameter_of_none_is_left_out():
+    """Its name is a constant, of which conditions and operands that are not evaluated may speak."""
+
+    def make(kind):
+        @T.prim_func
+        def optional(A: T.Tensor((4,), "float32"), B: kind, n: None, C: "T.Tensor((4,), 'float32')"):  # noqa: F821
+            with T.Kernel(1):
+                for i in T.Parallel(4):
+                    x = A[i] if n is None else A[i] + n
+                    C[i] = x if B is None else x * B[i]
+
+        return optional
+
+    @T.prim_func
+    def without(A: T.Tensor((4,), "float32"), C: T.Tensor((4,), "float32")):
+        with T.Kernel(1):
+            for i in T.Parallel(4):
+                x = A[i]
+                C[i] = x
+
+    same(make(None), without)
+    given = numbers(4), numbers(4), np.zeros(4, "float32")
+    agree(make(T.Tensor((4,), "float32")), lambda: [each.copy() for each in given], numbers(4) ** 2)
+    assert list(make(None).__signature__.parameters) == ["A", "C"]

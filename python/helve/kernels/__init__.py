@@ -1,4 +1,4 @@
-"""Kernels that are bound by memory, ready to use; each is also an example of how such a kernel is written.
+"""Kernels ready to use: those that are bound by memory, and products; each is also an example of how it is written.
 
 A builder takes sizes, an element type and tuning parameters and returns a function for `helve.compile`;
 `helve.jit(builder)` does both and keeps the result.
@@ -7,6 +7,7 @@ A builder takes sizes, an element type and tuning parameters and returns a funct
 from __future__ import annotations
 
 from helve.kernels.cross_entropy import cross_entropy
+from helve.kernels.gemm import gemm
 from helve.kernels.layer_norm import layer_norm
 from helve.kernels.layer_norm_backward import layer_norm_backward
 from helve.kernels.rms_norm import rms_norm
@@ -20,6 +21,7 @@ from helve.kernels.transpose import transpose
 __all__ = [
     "column_sums",
     "cross_entropy",
+    "gemm",
     "layer_norm",
     "layer_norm_backward",
     "rms_norm",

@@ -191,7 +191,7 @@ def _from(least: int) -> tuple[str, Callable[[object], bool]]:
 
 # What the arguments of builders are, by name: as a message says it, and as a test.
 _ARGUMENTS = {
-    **dict.fromkeys(["N", "M", "D", "heads", "elements", "rows", "clusters", "blocks", "tile"], _from(1)),
+    **dict.fromkeys(["N", "M", "K", "D", "heads", "elements", "rows", "clusters", "blocks", "tile"], _from(1)),
     "on_chip": _from(0),
     "held": _from(0),
     "stages": _from(2),

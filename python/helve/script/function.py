@@ -74,7 +74,7 @@ def _parameters(context: Context, args: ast.arguments) -> list[ast.arg]:
 
 
 def _declare(statements: Statements, parameter: ast.arg) -> None:
-    """Makes a parameter of its annotation, `T.Tensor(...)` or an element type."""
+    """Makes a parameter of its annotation, `T.Tensor(...)` or an element type; None leaves it out."""
     context, expressions = statements.context, statements.expressions
     name, span = parameter.arg, context.span(parameter)
     node = parameter.annotation
@@ -96,6 +96,8 @@ def _declare(statements: Statements, parameter: ast.arg) -> None:
         variable = context.make_var(name, str(declared))
         context.params.append(variable)
         context.scope.bind(name, variable, span, "parameter")
+    elif declared is None:
+        context.scope.bind(name, None, span, "parameter")
     else:
         raise context.unsupported(node, f"this type of parameter '{name}'",
                                   "annotate it with T.Tensor(shape, dtype) or an element type such as T.int32")

@@ -135,8 +135,8 @@ class Scope:
         if binding is None or name == "_":
             return
         if binding.kind == "parameter":
-            scalar = isinstance(binding.value, _core.Expr)
-            raise error("AssignToParameter", span, name=name, fixes=["choose another name"] if scalar else [])
+            tensor = isinstance(binding.value, _core.Buffer)
+            raise error("AssignToParameter", span, name=name, fixes=[] if tensor else ["choose another name"])
         if binding.kind == "loop":
             if kind != "loop":
                 raise error("AssignToLoopVariable", span, name=name)

@@ -1,0 +1,105 @@
+"""Tiles of a product for a machine.
+
+A tile of C costs its multiplications, and the loading of its factors, which grows with its edges; tiles are taken in
+waves of as many as there are multiprocessors. The plan is that of the least sum of both over all waves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from helve import _core
+from helve.kernels.rows import check_arguments
+
+FACTORS = {"bfloat16": 2, "float16": 2, "float8_e4m3": 1, "float8_e5m2": 1}  # bytes of an element
+OUTPUTS = ("bfloat16", "float16", "float32")
+# Rows and columns of C. Two warpgroups have 128 rows or more in registers, one has 64.
+TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (64, 128), (64, 64)]
+EDGE = 48  # what an element of an edge costs, in elements of the area
+LARGE = 8192  # what an extent that is not known counts as
+STAGES = 4
+ROW_BYTES = 128  # of a tile of a factor, which a swizzle covers
+RESERVED = 2 * 1024  # bytes of a block that factors leave to others
+WARPGROUP = 128
+
+
+@dataclass(frozen=True, slots=True)
+class GemmPlan:
+    """A division of products among blocks.
+
+    Attributes:
+        rows: rows of a tile of C.
+        columns: columns of a tile of C.
+        depth: terms of each sum that are multiplied at a time.
+        threads: threads per block.
+        stages: tiles of the factors in shared memory; the compiler takes fewer where there is no room.
+        blocks: blocks that take tiles in turn.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    threads: int
+    stages: int
+    blocks: int
+
+
+def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *, arch: str = "sm_90a",
+              tile: tuple[int, int] | None = None, depth: int | None = None, threads: int | None = None,
+              stages: int | None = None, blocks: int | None = None) -> GemmPlan:
+    """The division for results of (M, N).
+
+    Args:
+        M: rows of C; None, here and for others: many.
+        N: columns of C.
+        dtype: of the factors.
+        count: products of a batch.
+        arch: the architecture that is planned for; the kernel runs on others too.
+        tile: rows and columns of a tile of C, multiples of 16.
+        depth: terms that are multiplied at a time, a multiple of 32 bytes; by default 128 bytes.
+        threads: threads per block, a multiple of 32.
+        stages: tiles of the factors in shared memory, 4 by default.
+        blocks: blocks that take tiles in turn; by default as many as run at the same time, and no more than tiles.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    machine = _core.gpu_machine(arch)
+    if machine is None:
+        raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
+    check_arguments(threads=threads, stages=stages, blocks=blocks)
+    rows_of_all, columns_of_all, products = (LARGE if each is None else each for each in (M, N, count))
+
+    def tiles(rows: int, columns: int) -> int:
+        return products * -(-rows_of_all // rows) * -(-columns_of_all // columns)
+
+    def cost(shape: tuple[int, int]) -> int:
+        return -(-tiles(*shape) // machine.processors) * (shape[0] * shape[1] + EDGE * (shape[0] + shape[1]))
+
+    def usual(rows: int) -> int:
+        return 2 * WARPGROUP if rows % 128 == 0 else WARPGROUP
+
+    held = 128 if machine.group_products else 64  # sums of a thread; warps hold their factors beside them
+    rows, columns = tile or min((each for each in TILES if each[0] * each[1] <= held * usual(each[0])), key=cost)
+    threads = threads or usual(rows)
+    depth = depth or ROW_BYTES // FACTORS[dtype]
+    stages = stages or STAGES
+    slots = stages * (rows + columns) * depth * FACTORS[dtype] + RESERVED
+    resident = max(1, machine.shared_bytes // slots)
+    blocks = blocks or min(tiles(rows, columns), machine.processors * resident)
+    return GemmPlan(rows, columns, depth, threads, stages, blocks)
+
+
+def check_gemm(dtype: str, out: str | None, transpose_A: bool, transpose_B: bool, activation: str | Callable | None,
+               known: Iterable[str | None]) -> None:
+    """Raises a ValueError for what no product of the library is."""
+    if dtype not in FACTORS:
+        raise ValueError(f"dtype is one of {', '.join(FACTORS)}, not {dtype!r}")
+    if out is not None and out not in OUTPUTS:
+        raise ValueError(f"out is one of {', '.join(OUTPUTS)}, not {out!r}")
+    if FACTORS[dtype] == 1 and (transpose_A or not transpose_B):
+        raise ValueError(f"factors of {dtype} have K as their last dimension: transpose_B, and not transpose_A")
+    if not callable(activation) and activation not in known:
+        names = ", ".join(repr(name) for name in known if name)
+        raise ValueError(f"activation is {names}, a function or None, not {activation!r}")

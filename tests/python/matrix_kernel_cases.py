@@ -1,0 +1,51 @@
+"""What the kernels of helve.kernels on tensor cores compute, in float64 NumPy, with random arguments for each.
+
+Tests of the CPU and of a GPU share these definitions; they are written from the formulas, not from the kernels.
+"""
+
+import math
+
+import ml_dtypes
+import numpy as np
+from kernel_cases import STEP, Call
+
+from helve import kernels
+
+DTYPES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16),
+          "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2)}
+ERF = np.vectorize(math.erf, otypes=[np.float64])
+ACTIVATIONS = {None: lambda x: x, "relu": lambda x: np.maximum(x, 0), "silu": lambda x: x / (1 + np.exp(-x)),
+               "gelu": lambda x: x * (1 + ERF(x / math.sqrt(2))) / 2}
+
+
+def gemm(M, N, K, dtype="bfloat16", batch=None, known=(), **options):
+    """`batch` products, or one; `known`: names of extents that are constants of the kernel."""
+    rng = np.random.default_rng(M + 7 * N + 31 * K)
+    out = options.get("out") or (dtype if "8_" not in dtype else "bfloat16")
+    front = () if batch is None else (batch,)
+
+    def draw(kind, *shape):
+        x = rng.standard_normal(shape).astype(DTYPES[kind])
+        return x, x.astype(np.float64)
+
+    (a, A), (b, B) = draw(dtype, *front, M, K), draw(dtype, *front, K, N)
+    turned = lambda x, on: np.ascontiguousarray(np.swapaxes(x, -1, -2)) if on else x  # noqa: E731
+    inputs = [turned(a, options.get("transpose_A")), turned(b, options.get("transpose_B"))]
+    x, size = A @ B, np.abs(A) @ np.abs(B)
+    if options.get("scale"):
+        inputs.append(np.array([0.25], "float32"))
+        x, size = x / 4, size / 4
+    if options.get("bias"):
+        bias, added = draw(out, N)
+        inputs.append(bias)
+        x, size = x + added, size + np.abs(added)
+    x = ACTIVATIONS[options.get("activation")](x)
+    if options.get("residual"):
+        residual, added = draw(out, *front, M, N)
+        inputs.append(residual)
+        x, size = x + added, size + np.abs(added)
+    extents = {name: extent for name, extent in (("M", M), ("N", N), ("K", K)) if name in known}
+    function = kernels.gemm(dtype, **extents, batch=batch is not None, **options)
+    # Products of 16 bits are exact in float32; tensor cores keep some bits less of sums, of 8 bits far fewer.
+    lost = 2.0**-10 if "8_" in dtype else 2.0**-18
+    return Call(function, inputs, [x], [DTYPES[out]], rtol=STEP[out], atol=lost * size.max(initial=1.0))

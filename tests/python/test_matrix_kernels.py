@@ -1,0 +1,127 @@
+"""helve.kernels on tensor cores: against their definitions in float64 on the CPU, at every stage and as text."""
+
+import re
+
+import matrix_kernel_cases as cases
+import numpy as np
+import pytest
+from cuda_on_host import HostKernels, aligned, blocks_and_extents
+from nvrtc import compile_cubin, needs_nvrtc
+
+import helve
+import helve.testing
+from helve import _core, kernels
+from helve.kernels.gemm_plan import GemmPlan, plan_gemm
+
+TINY = {"tile": (64, 32), "depth": 32, "stages": 3, "blocks": 3}  # blocks take several tiles each
+ALL = {"bias": True, "activation": "relu", "residual": True}
+# Extents of no tile, of one, of tails in every dimension.
+GEMMS = {
+    "nn": cases.gemm(136, 72, 104, "float16", **TINY),
+    "nt": cases.gemm(72, 40, 136, "bfloat16", transpose_B=True, **TINY),
+    "tn": cases.gemm(65, 17, 33, "float16", transpose_A=True, **TINY),
+    "tt": cases.gemm(64, 32, 96, "bfloat16", transpose_A=True, transpose_B=True, out="float32", **TINY),
+    "everything": cases.gemm(72, 40, 72, "bfloat16", transpose_B=True, **ALL, **TINY),
+    "everything at odd places": cases.gemm(70, 41, 37, "bfloat16", transpose_B=True, **ALL, **TINY),
+    "silu": cases.gemm(64, 24, 16, "float16", activation="silu", scale=True, **TINY),
+    "gelu": cases.gemm(8, 8, 8, "float16", activation="gelu", bias=True, out="float32", **TINY),
+    "batch": cases.gemm(72, 40, 48, "float16", batch=3, transpose_B=True, **ALL, **TINY),
+    "no terms": cases.gemm(9, 7, 0, "float16", bias=True, **TINY),
+    "known extents": cases.gemm(72, 40, 40, "float16", known="MNK", residual=True, **TINY),
+    "known weights": cases.gemm(72, 40, 40, "float16", known="NK", transpose_B=True, **TINY),
+    "eight bits": cases.gemm(72, 40, 144, "float8_e4m3", transpose_B=True, scale=True, tile=(64, 32), depth=32,
+                             blocks=2),
+}
+gemms = pytest.mark.parametrize("name", GEMMS)
+
+
+@gemms
+def test_products_on_targets_without_tensor_cores(name):
+    call = GEMMS[name]
+    for target in ("interp", "llvm"):
+        arguments = call.arguments()
+        helve.compile(call.function, target=target)(*arguments)
+        call.check(arguments)
+
+
+@gemms
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_products_at_every_stage(name, arch):
+    call = GEMMS[name]
+    if name == "eight bits" and arch == "sm_80":
+        pytest.skip("sm_80 has no products of 8-bit floats")
+    stages = helve.testing.lowering_stages(call.function, target="cuda", arch=arch)
+    for stage, form in helve.testing.with_variant(stages)[-2:]:
+        arguments = call.arguments()
+        helve.testing.interpret(form, *arguments, check="all")
+        call.check(arguments)
+    assert ("T.wgmma(" if arch == "sm_90a" else "T.mma(") in _core.print(stages[-1][1])
+
+
+def last(function):
+    return helve.testing.lowering_stages(function, target="cuda", arch="sm_90a")[-1][1]
+
+
+@pytest.mark.parametrize("unaligned", [False, True])
+def test_the_text_computes_products(tmp_path, unaligned):
+    """For tensors that begin at whole vectors, which TMA copies to rings, and for others."""
+    names = {name: name.replace(" ", "_") for name in GEMMS if name not in ("no terms", "gelu")}
+    host = HostKernels([last(GEMMS[name].function) for name in names], tmp_path, names=list(names.values()),
+                       unaligned=unaligned)
+    for name, label in names.items():
+        given = [aligned(np.ascontiguousarray(each)) for each in GEMMS[name].arguments()]
+        form = host.forms[label]
+        blocks, extents = blocks_and_extents(form, given)
+        host.run(label, blocks, dict(zip([each.name for each in form.params], given)), extents)
+        GEMMS[name].check(given)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("options", [
+    {"transpose_B": True}, {}, {"transpose_A": True}, {"transpose_B": True, **ALL}, {"M": 128, "N": 4096, "K": 4096},
+    {"batch": True, "out": "float32", "tile": (256, 128)}, {"dtype": "float8_e4m3", "transpose_B": True, "scale": True},
+], ids=str)
+def test_products_of_rows_of_vectors_fill_rings_and_spill_nothing(options):
+    """The first kernel of a text, which aligned rows take."""
+    text = _core.cuda_source(last(kernels.gemm(**options)))[0]
+    assert "helve_ring_acquire<" in text.partition("gemm_1(")[0]
+    _, log = compile_cubin(text, "sm_90a")
+    assert not re.search(r"\bC75\d\d\b", log), log
+    own = log.partition("Compiling entry function 'gemm_0'")[2].partition("Compiling entry function")[0]
+    assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", own)} == {"0"}, log
+
+
+def test_plans():
+    assert plan_gemm(None, None, "bfloat16") == GemmPlan(128, 256, 64, 256, 4, 132)
+    assert plan_gemm(8192, 8192, "float8_e4m3") == GemmPlan(128, 256, 128, 256, 4, 132)
+    small = plan_gemm(64, 4096, "bfloat16")  # of few rows: no tile is higher than they are
+    assert small.rows == 64 and small.threads == 128
+    assert plan_gemm(512, 512, "bfloat16").rows == 64  # tiles for more multiprocessors
+    assert plan_gemm(64, 64, "bfloat16").blocks == 1
+    assert plan_gemm(64, 64, "bfloat16", 100).blocks == 100
+    older = plan_gemm(None, None, "bfloat16", arch="sm_80")
+    assert older.rows * older.columns <= 64 * older.threads
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"dtype": "float32"}, "dtype is one of bfloat16, float16, float8_e4m3, float8_e5m2, not 'float32'"),
+    ({"out": "int32"}, "out is one of bfloat16, float16, float32, not 'int32'"),
+    ({"dtype": "float8_e4m3"},
+     "factors of float8_e4m3 have K as their last dimension: transpose_B, and not transpose_A"),
+    ({"activation": "tanh"}, "activation is 'relu', 'silu', 'gelu', a function or None, not 'tanh'"),
+    ({"M": 0}, "M is a whole number of 1 or more, not 0"),
+    ({"arch": "sm_10"}, "arch is an architecture such as 'sm_90a', not 'sm_10'"),
+    ({"stages": 1}, "stages is a whole number of 2 or more, not 1"),
+], ids=str)
+def test_arguments_of_products_are_checked(options, message):
+    with pytest.raises(ValueError) as refused:
+        kernels.gemm(**options)
+    assert str(refused.value) == message
+
+
+def test_an_activation_of_the_caller():
+    call = cases.gemm(20, 24, 16, "float16", **TINY)
+    function = kernels.gemm("float16", activation=lambda x: x * x, **TINY)
+    given = call.arguments()
+    helve.compile(function)(*given)
+    np.testing.assert_allclose(given[2].astype("float64"), call.expected[0] ** 2, rtol=2e-3, atol=1e-3)
