@@ -56,13 +56,6 @@ const ScheduleFamily* wanted_family(const TileOp& op) {
   return nullptr;
 }
 
-/// Names of schedules that the operation requests, best first.
-std::vector<std::string_view> wanted_schedules(const TileOp& op) {
-  if (const ScheduleFamily* family = wanted_family(op)) return family->members;
-  const std::string* wanted = wanted_name(op);
-  return wanted ? std::vector<std::string_view>{*wanted} : std::vector<std::string_view>();
-}
-
 /// What `dispatch` of the operation can name: its schedules in the tables, each once, and families of them.
 std::vector<std::string> names_of(const TileOp& op, const std::vector<const std::vector<TileSchedule>*>& tables) {
   std::vector<std::string> names;
@@ -81,7 +74,7 @@ std::vector<std::string> names_of(const TileOp& op, const std::vector<const std:
 /// Those of the schedules that the operation requests, best first; empty if it requests none that is among them.
 std::vector<const TileSchedule*> requested(const TileOp& op, const std::vector<const TileSchedule*>& schedules) {
   std::vector<const TileSchedule*> out;
-  for (const std::string_view name : wanted_schedules(op)) {
+  for (const std::string_view name : requested_schedules(op)) {
     std::copy_if(schedules.begin(), schedules.end(), std::back_inserter(out),
                  [&](const TileSchedule* s) { return s->name == name; });
   }
@@ -134,6 +127,12 @@ const std::vector<ScheduleFamily>& schedule_families() {
 #undef HELVE_SCHEDULE_FAMILY
   };
   return families;
+}
+
+std::vector<std::string_view> requested_schedules(const TileOp& op) {
+  if (const ScheduleFamily* family = wanted_family(op)) return family->members;
+  const std::string* wanted = wanted_name(op);
+  return wanted ? std::vector<std::string_view>{*wanted} : std::vector<std::string_view>();
 }
 
 PlacedSchedule asked_schedule(const TileOp& op, const std::vector<TileSchedule>& schedules,

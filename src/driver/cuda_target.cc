@@ -116,15 +116,18 @@ Generated generate(const FunctionRef& f, const std::vector<Proof>& proofs, const
 /// shared memory, which is known when they have done so: where it is too much, these leave it more.
 Generated generate_to_fit(const FunctionRef& f, const std::vector<Proof>& proofs, CompileOptions* options) {
   const int64_t limit = machine_of(*options).block_shared_bytes;
-  bool leaves_room = multiplies_by_groups(f->body);
+  bool has_stages = false;
   walk(f->body, [&](const Stmt& s) {
     const For* loop = as<For>(s);
-    leaves_room |= loop && loop->num_stages > 1;
+    has_stages |= loop && loop->num_stages > 1;
   });
   while (true) {
     Generated out = generate(f, proofs, *options);
     int64_t needed = 0;
     for (const CudaKernel& kernel : out.source.kernels) needed = std::max(needed, kernel.shared_bytes);
+    const bool leaves_room = has_stages || has_operation(out.lowered.function->body, [](const TileOp& op) {
+                               return op.begins_product();
+                             });
     if (needed <= limit || !leaves_room || options->kept_shared_bytes >= limit) return out;
     options->kept_shared_bytes = std::max(needed - limit, 2 * options->kept_shared_bytes);
   }

@@ -29,7 +29,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/group_product.h"
+#include "helve/dispatch/group_products.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
@@ -90,19 +90,13 @@ class Rings final : public ScopedRewriter {
     return options_.machine.is_gpu() && options_.machine.group_products && !function_.mesh &&
            kernel.threads % kWarpgroup == 0 && kernel.threads + kWarpgroup <= options_.machine.block_threads &&
            !has_roles(kernel) && !is_written_for_threads(kernel) && !has_collective(kernel.body) &&
-           multiplies_by_groups(kernel.body);
+           multiplies(kernel.body);
   }
 
   /// Does the statement multiply by warpgroups?
   bool multiplies(const Stmt& s) const {
     const Facts none;
-    const LoweringContext context = context_with(none);
-    return has_operation(s, [&](const TileOp& op) {
-      if (op.op == TileOpcode::Wgmma) return true;
-      if (op.op != TileOpcode::Gemm) return false;
-      const TileSchedule* asked = asked_schedule(op, *options_.schedules, context).schedule;
-      return asked && asked->name == "wgmma";
-    });
+    return multiplies_by_groups(s, context_with(none));
   }
 
   LoweringContext context_with(const Facts& facts) const {
@@ -149,7 +143,7 @@ class Rings final : public ScopedRewriter {
   /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses?
   bool runs_on(const std::vector<Stmt>& body, size_t at) const {
     const TileOp* op = as<TileOp>(body[at]);
-    if (!op || !multiplies_by_groups(body[at])) return false;
+    if (!op || !multiplies(body[at])) return false;
     const Buffer& sums = *op->region(2).buffer;
     for (size_t i = 0; i < body.size(); ++i) {
       if (i != at && uses(body[i], sums)) return false;

@@ -66,6 +66,9 @@ struct ScheduleFamily {
 };
 const std::vector<ScheduleFamily>& schedule_families();
 
+/// The names of schedules that the operation's `dispatch` asks for, best first; none without one.
+std::vector<std::string_view> requested_schedules(const TileOp& op);
+
 /// BadArgument for a `dispatch` that names a family or schedule of the operation that the target's `schedules` lack:
 /// another target's, or an unknown one.
 void require_dispatch(const TileOp& op, const std::vector<TileSchedule>& schedules);

@@ -13,6 +13,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
+#include "helve/dispatch/group_products.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/matrix_move.h"
@@ -33,7 +34,9 @@ constexpr int64_t kFewestColumns = 16;  ///< of a part: rows of 32 bytes, which 
 std::string fault_of(const TileOp& copy, const LoweringContext& context) {
   const Region &src = copy.region(0), &dst = copy.region(1);
   if (!context.machine->group_products) return "it needs sm_90a";
-  if (!context.kernel || !multiplies_by_groups(context.kernel->body)) return "the kernel has no product of warpgroups";
+  if (!context.kernel || !multiplies_by_groups(context.kernel->body, context)) {
+    return "the kernel has no product of warpgroups";
+  }
   if (is_written_for_threads(*context.kernel)) return "the kernel is written for its threads";
   if (context.function->mesh) return "the kernel is on a mesh";
   if (src.buffer->scope != MemoryScope::Fragment || !src.buffer->layout || !src.whole()) {

@@ -270,13 +270,6 @@ GroupProduct GroupOperands::product() const {
   return *out;
 }
 
-bool multiplies_by_groups(const Stmt& s) {
-  return has_operation(s, [](const TileOp& op) {
-    if (op.op == TileOpcode::Wgmma) return true;
-    return op.op == TileOpcode::Gemm && op.text(op.row().index_of("dispatch")) == "wgmma";
-  });
-}
-
 std::vector<Expr> descriptor_operand(const MatrixDescriptor& d) {
   return {int_imm(d.leading), int_imm(d.stride), int_imm(d.swizzle)};
 }

@@ -108,9 +108,6 @@ struct GroupOperands {
 };
 GroupOperands group_operands(const TileOp& op);
 
-/// Is there a product by warpgroups below `s`, lowered or not?
-bool multiplies_by_groups(const Stmt& s);
-
 /// The operand of T.wgmma that a descriptor is.
 std::vector<Expr> descriptor_operand(const MatrixDescriptor& descriptor);
 
