@@ -54,6 +54,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"make_rings", make_rings},  // copies of pipelined loops around products fill rings
       {"pipeline_loops", pipeline_loops},  // copies of pipelined loops begin early
       {"stage_results", stage_results},  // sums of tensor cores leave through shared memory
+      {"raster_tiles", raster_tiles},  // tiles that run at one time lie together
       {"lower_block_loops", lower_block_loops},  // Persistent and Pipelined become serial
       {"stage_collectives", stage_collectives},  // sources of the others stand where their group reads them
       {"lower_tile_ops", lower_tile_ops},  // copy, fill, gemm become loops over elements
