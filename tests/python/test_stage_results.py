@@ -320,6 +320,7 @@ def mutants(form):
             yield f"{weak.strip()} in line {n}", "\n".join([*lines[:n], weak, *lines[n + 1 :]])
 
 
+@pytest.mark.wrong_programs
 @pytest.mark.parametrize("form", ["group_copies", "split_roles"])
 def test_every_wait_barrier_and_fence_is_needed(form):
     """The interpreter finds each in a run, of one sequence and of roles, and barriers are found before it."""

@@ -16,8 +16,8 @@ from helve import _core
 T: Any = None
 
 
-class Refused(Exception):
-    """What an argument cannot be: (parameter, reason, remedy)."""
+class Refused(LookupError):
+    """What an argument cannot be: (parameter, reason, remedy). No answer belongs to it; the caller writes the error."""
 
 
 def isnan(x):
