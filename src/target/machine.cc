@@ -14,6 +14,11 @@ int64_t Machine::value_registers(int64_t threads) const {
   return std::min(thread_registers, registers / threads) - kLeft;
 }
 
+int64_t Machine::launch_registers(int64_t threads) const {
+  constexpr int64_t kUnit = 8;  // in which they are given out
+  return std::min(thread_registers, registers / threads / kUnit * kUnit);
+}
+
 namespace {
 
 int64_t host_vector_bytes() {

@@ -19,6 +19,7 @@
 
 #include "helve/analysis/early_copies.h"
 #include "helve/analysis/rings.h"
+#include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/renewed.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
@@ -30,7 +31,6 @@ namespace helve {
 
 namespace {
 
-constexpr int64_t kRegisters = 65536;  // of a multiprocessor, which one block has
 constexpr int64_t kMostRegisters = 240;  // of a thread, in a budget
 constexpr int64_t kUnit = 8;  // in which budgets are counted
 
@@ -41,13 +41,24 @@ struct Budget {
   int64_t fills = 0;
 };
 
+/// The registers with which threads have to begin for the largest product by warpgroups.
+int64_t launch_registers(const Stmt& s) {
+  int64_t out = 0;
+  walk(s, [&](const Stmt& each) {
+    const TileOp* op = as<TileOp>(each);
+    if (op && op->op == TileOpcode::Wgmma) out = std::max(out, group_operands(*op).product().launch_registers());
+  });
+  return out;
+}
+
 /// Budgets are those of whole warpgroups, and of a block that has its multiprocessor for itself. One warpgroup has
-/// enough registers without: a warp beside it leaves room for a second block.
-Budget budget_of(int64_t threads) {
+/// enough registers without: a warp beside it leaves room for a second block. A single warp it is too where a product
+/// needs more registers than threads would begin with beside a warpgroup.
+Budget budget_of(int64_t threads, const Machine& machine, int64_t needed) {
   const int64_t groups = threads / kWarpgroup, launched = threads + kWarpgroup;
-  if (groups < 2) return {kWarp, 0, 0};
+  if (groups < 2 || machine.launch_registers(launched) < needed) return {kWarp, 0, 0};
   const int64_t fills = groups == 2 ? 40 : groups == 3 ? 32 : 24;
-  const int64_t all = kRegisters / launched / kUnit * kUnit * launched;
+  const int64_t all = machine.launch_registers(launched) * launched;
   const int64_t takes = (all - fills * kWarpgroup) / threads / kUnit * kUnit;
   return {kWarpgroup, std::min(takes, kMostRegisters), fills};
 }
@@ -121,7 +132,7 @@ Stmt without_fills(const Stmt& s) {
   });
 }
 
-Ref<const Kernel> parted(const Ref<const Kernel>& kernel) {
+Ref<const Kernel> parted(const Ref<const Kernel>& kernel, const Machine& machine) {
   std::vector<Stmt> common, own;
   const std::vector<Stmt> body = statements_of(kernel->body);
   const size_t count = common_statements(body);
@@ -137,7 +148,7 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel) {
     common.push_back(tile_op(TileOpcode::SyncThreads, {}, kernel->span));
   }
   const Stmt all = seq(std::move(own), kernel->body->span);
-  const Budget budget = budget_of(kernel->threads);
+  const Budget budget = budget_of(kernel->threads, machine, launch_registers(kernel->body));
   common.push_back(role(0, kernel->threads, budget.takes, false, without_fills(all), kernel->span));
   common.push_back(
       role(kernel->threads, budget.threads, budget.fills, true, renewed(Fills(all).slice(all)), kernel->span));
@@ -147,7 +158,7 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel) {
 
 }  // namespace
 
-FunctionRef split_roles(const FunctionRef& f, const PassOptions&) {
+FunctionRef split_roles(const FunctionRef& f, const PassOptions& options) {
   return with_body(f, rewrite(f->body, [&](const Stmt& s) -> Stmt {
                      const Kernel* kernel = as<Kernel>(s);
                      if (!kernel || has_roles(*kernel) || rings_of(s).empty()) return s;
@@ -157,7 +168,7 @@ FunctionRef split_roles(const FunctionRef& f, const PassOptions&) {
                                        {{kernel->span, "the kernel"}});
                      };
                      if (const std::optional<RingFault> fault = ring_fault(*f, given)) refuse(*fault);
-                     const Ref<const Kernel> roles = parted(given);
+                     const Ref<const Kernel> roles = parted(given, options.machine);
                      if (const std::optional<RingFault> fault = ring_fault(*f, roles)) refuse(*fault);
                      return Stmt(roles);
                    }));

@@ -47,6 +47,8 @@ struct Machine {
   /// Registers per thread, in a block of `threads`, that may hold long-lived values: some are left for addresses and
   /// temporaries.
   int64_t value_registers(int64_t threads) const;
+  /// Registers with which each thread of a block of `threads` begins, if the block has the processor for itself.
+  int64_t launch_registers(int64_t threads) const;
 };
 
 /// The row of an architecture ("sm_90a", "compute_80", "90"), or of the nearest older one if it stands between two of

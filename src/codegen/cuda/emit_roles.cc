@@ -94,12 +94,6 @@ __device__ __forceinline__ void helve_give_registers() {
 }
 )"};
 
-/// The registers of a thread where the kernel begins: what ptxas gives one of so many.
-int64_t registers_at_entry(int64_t launched) {
-  constexpr int64_t kAll = 65536, kUnit = 8;
-  return kAll / launched / kUnit * kUnit;
-}
-
 }  // namespace
 
 void KernelEmitter::slots(const Alloc& s) {
@@ -126,7 +120,7 @@ void KernelEmitter::role(const Role& s) {
   block("if (" + warps + ")", s.span, [&] {
     if (s.registers != 0) {
       need(kBudgets);
-      const bool takes = s.registers > registers_at_entry(kernel_.threads);
+      const bool takes = s.registers > machine_.launch_registers(kernel_.threads);
       line(fmt::format("helve_{}_registers<{}>();", takes ? "take" : "give", s.registers), s.span);
     }
     role_ = &s;

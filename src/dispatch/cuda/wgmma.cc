@@ -86,6 +86,13 @@ Stmt lower_wgmma(const TileOp& op, const LoweringContext& context, std::string* 
   const int64_t unit = column_unit(*b, right);
   const std::optional<GroupProduct> groups = division(*shape, context.kernel->threads, unit, declined);
   if (!groups) return {};
+  // Beside the threads there is at least a warp that copies.
+  const int64_t begin = context.machine->launch_registers(context.kernel->threads + kWarp);
+  if (groups->launch_registers() > begin) {
+    *declined = fmt::format("{} threads begin with {} registers each, and an instruction of {} columns needs {}",
+                            context.kernel->threads, begin, groups->n, groups->launch_registers());
+    return {};
+  }
   const BufferRef& c = op.region(2).buffer;
   if (!c->layout) {
     *declined = "C has no layout";

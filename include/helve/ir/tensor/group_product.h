@@ -70,6 +70,8 @@ struct GroupProduct {
   /// The first register of the sums of part (i, j).
   int64_t first_register(int64_t i, int64_t j) const { return (i * own_columns() + j * n) / 2; }
   int64_t registers() const { return rows * own_columns() / 2; }
+  /// What ptxas demands that a thread begins with, for one instruction: its sums and 26 others (its error C7602).
+  int64_t launch_registers() const { return n / 2 + 26; }
 };
 
 /// Why instructions do not make up a product of this shape; nothing where they do.
