@@ -45,7 +45,7 @@ void bind_buffers(py::module_& module) {
   module.def("with_slots", &with_slots, py::arg("buffer"), py::arg("slots"), py::arg("span"),
              "The buffer of shared memory as so many slots of a ring.");
   module.def("at_place", &at_place, py::arg("buffer"), py::arg("place"),
-             "The fragment or local buffer at a place of a thread: registers, packed, memory.");
+             "The buffer of a kernel at a place: registers, packed, memory, stack.");
 }
 
 void bind_nodes(py::module_& module) {
@@ -63,6 +63,7 @@ void bind_nodes(py::module_& module) {
   bind_node<If, StmtNode>(module, "If", "A branch.");
   bind_node<Kernel, StmtNode>(module, "Kernel", "A launch over a grid.");
   bind_node<Role, StmtNode>(module, "Role", "What a part of the block's threads executes.");
+  bind_node<Outline, StmtNode>(module, "Outline", "Statements that become a function of their own.");
   bind_node<TileOp, StmtNode>(module, "TileOp", "A tile operation of the table.");
 }
 
@@ -144,6 +145,8 @@ void bind_stmt(py::module_& module) {
              py::arg("span") = nowhere);
   module.def("role", &role, py::arg("first"), py::arg("threads"), py::arg("registers"), py::arg("elect"),
              py::arg("body"), py::arg("span") = nowhere);
+  module.def("outline", &outline, py::arg("body"), py::arg("span") = nowhere);
+  module.def("rolled", &rolled, py::arg("loop"), "The serial or parallel loop, rolled.");
   module.def("redeclare_buffers", [](const Stmt& s, const std::vector<std::pair<BufferRef, BufferRef>>& pairs) {
     BufferMap buffers;
     for (const auto& [from, to] : pairs) buffers.emplace(from.get(), to);

@@ -448,6 +448,8 @@ class Collector {
 
   void collect(const Stmt&, const Role& n) { visit_body(n.body); }
 
+  void collect(const Stmt&, const Outline& n) { visit_body(n.body); }
+
   void collect(const Stmt& s, const TileOp& n) {
     const Stmt known = values_.empty() ? s : substitute(s, values_);
     out_.operations.push_back({&n, Ref<const TileOp>(as<TileOp>(known)), path_});

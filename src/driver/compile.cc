@@ -11,6 +11,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
 #include "helve/codegen/cuda/cuda_module.h"
+#include "helve/ir/tensor/code_hints.h"
 #include "helve/ir/tensor/memory_hints.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/print/printer.h"
@@ -106,8 +107,10 @@ Lowered lower(const FunctionRef& f, const CompileOptions& options) {
   PassOptions pass_options = pass_options_of(options);
   pass_options.warnings = &out.warnings;
   pass_options.choices = &out.choices;
-  // Passes take buffers for apart and stores for ordinary ones; what shares bytes and bypasses caches is decided anew.
-  const FunctionRef plain = without_memory_hints(without_offsets(f), options.target != Target::Cuda);
+  // Passes take buffers for apart and stores for ordinary ones; what shares bytes, bypasses caches or suits a compiler
+  // of machine code is decided anew.
+  const FunctionRef plain =
+      without_memory_hints(without_code_hints(without_offsets(f)), options.target != Target::Cuda);
   out.function = run_pipeline(passes, plain, pass_options, instruments);
   if (options.target == Target::Cuda) {
     check_registers(*f, *out.function);

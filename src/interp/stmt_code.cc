@@ -405,6 +405,7 @@ struct Preparer {
   StmtCodeRef operator()(const If& s) const { return std::make_unique<IfCode>(s, scope); }
   StmtCodeRef operator()(const Kernel& s) const { return prepare_kernel(s, scope); }
   StmtCodeRef operator()(const Role& s) const { return prepare_roles({&s}, scope); }
+  StmtCodeRef operator()(const Outline& s) const { return prepare(s.body, scope); }
   StmtCodeRef operator()(const TileOp& s) const { return prepare_tile_op(s, scope); }
 };
 

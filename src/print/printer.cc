@@ -186,6 +186,7 @@ class Printer {
       case LoopKind::Persistent: inside = "[" + bound_items(n) + "]"; break;
     }
     if (n.scheduled) inside += ", scheduled=True";
+    if (n.rolled) inside += ", rolled=True";
     line(n, fmt::format("for {} in T.{}({}):", spell_.targets(n.vars), to_string(n.loop), inside));
     block(n.body);
   }
@@ -232,6 +233,11 @@ class Printer {
   void write(const Role& n) {
     const std::string registers = n.registers ? fmt::format(", registers={}", n.registers) : "";
     line(n, fmt::format("with T.role({}, {}{}{}):", n.first, n.threads, registers, n.elect ? ", elect=True" : ""));
+    block(n.body);
+  }
+
+  void write(const Outline& n) {
+    line(n, "with T.outline():");
     block(n.body);
   }
 

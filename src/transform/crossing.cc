@@ -126,6 +126,8 @@ class Walk {
 
   void visit(const Role& n, const Stmt&, BufferSet& whole) { run(n.body, whole); }
 
+  void visit(const Outline& n, const Stmt&, BufferSet& whole) { run(n.body, whole); }
+
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
     own(s, whole);
     for (size_t i = 0; i < n.operands.size(); ++i) {

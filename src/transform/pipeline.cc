@@ -38,6 +38,9 @@ const std::vector<Pass>& cpu_pipeline() {
       {"unroll_loops", unroll_loops},  // copies of their bodies
       {"prefetch_reads", prefetch_reads},  // rows that are read soon are asked for
       {"stream_stores", stream_stores},  // large tensors are written around the caches
+      {"roll_loops", roll_loops},  // loops over wide vectors stay loops
+      {"outline_parts", outline_parts},  // long sequences become functions of their own
+      {"place_buffers", place_buffers},  // small buffers of a block stand on the stack
   };
   return passes;
 }

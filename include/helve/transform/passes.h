@@ -67,5 +67,8 @@ FunctionRef legalize_vectors(const FunctionRef& f, const PassOptions& options);
 FunctionRef unroll_loops(const FunctionRef& f, const PassOptions& options);
 FunctionRef prefetch_reads(const FunctionRef& f, const PassOptions& options);
 FunctionRef stream_stores(const FunctionRef& f, const PassOptions& options);
+FunctionRef roll_loops(const FunctionRef& f, const PassOptions& options);
+FunctionRef outline_parts(const FunctionRef& f, const PassOptions& options);
+FunctionRef place_buffers(const FunctionRef& f, const PassOptions& options);
 
 }  // namespace helve

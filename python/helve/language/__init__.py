@@ -103,6 +103,7 @@ def _mesh(shape, names=("x", "y"), device="host") -> _Mesh:
 
 _SCOPE = _o("scope", "shared.dyn")
 _SCHEDULED = _o("scheduled", False)
+_ROLLED = _o("rolled", False)
 _BOUNDS = (_p("start"), _o("stop", None), _o("step", 1), _SCHEDULED)
 _ALLOC = (_p("shape"), _p("dtype"))
 _LAYOUT = _o("layout", None)
@@ -125,12 +126,17 @@ _CONSTRUCTS = [
         "first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has "
         "the first thread execute the body alone.",
     ),
+    Construct(
+        "outline", (),
+        "The body of a `with` in a lowered program, which becomes a function of its own in machine code. What it "
+        "defines ends with it.",
+    ),
     Construct("alloc_global", _TILED, "A buffer in global memory; in a mesh function one instance per core."),
     Construct(
-        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET, _SLOTS),
+        "alloc_shared", (*_ALLOC, _SCOPE, _LAYOUT, _OFFSET, _SLOTS, _PLACE),
         "A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element. "
         "`offset` is its first byte, in a lowered program. With `slots` there are so many instances of it, which a "
-        "ring hands over.",
+        "ring hands over. `place` is \"stack\" in a lowered program where a CPU keeps it there.",
     ),
     Construct(
         "alloc_shared_tiles", (*_TILED, _SCOPE, _LAYOUT),
@@ -139,7 +145,8 @@ _CONSTRUCTS = [
     Construct(
         "alloc_fragment", (*_TILED, _LAYOUT, _PLACE),
         "A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place. "
-        "`place` says in a lowered program where a thread keeps its part: \"packed\" in registers, or in \"memory\".",
+        "`place` says in a lowered program where a thread keeps its part, \"packed\" in registers or "
+        "in \"memory\", or that a CPU keeps all of it on the \"stack\".",
     ),
     Construct(
         "alloc_local", (*_TILED, _LAYOUT, _PLACE),
@@ -152,11 +159,11 @@ _CONSTRUCTS = [
         "first.",
     ),
     Construct(
-        "serial", _BOUNDS,
+        "serial", (*_BOUNDS, _ROLLED),
         "A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is "
-        "`scheduled`.",
+        "`scheduled`. In a lowered program no compiler of machine code copies the body of one that is `rolled`.",
     ),
-    Construct("range", _BOUNDS, "The same as T.serial."),
+    Construct("range", (*_BOUNDS, _ROLLED), "The same as T.serial."),
     Construct("unroll", _BOUNDS, "A loop that is unrolled."),
     Construct("vectorized", _BOUNDS, "A loop over the lanes of a vector."),
     Construct(
@@ -167,7 +174,7 @@ _CONSTRUCTS = [
         "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1), _SCHEDULED),
         "A serial loop whose iterations may overlap over num_stages stages.",
     ),
-    Construct("Parallel", (_SCHEDULED,), "A loop over elements whose iterations are independent.", "extents"),
+    Construct("Parallel", (_SCHEDULED, _ROLLED), "A loop over elements whose iterations are independent.", "extents"),
     Construct(
         "Persistent", (_p("domain"), _SCHEDULED),
         "A loop over work items, independent and in any order; domain is a list of extents.",

@@ -29,7 +29,7 @@ def Kernel(*grid: _Any, threads: _b.int = 128) -> _Any:
 def Mesh(shape: _Shape, names: _Sequence[_b.str] = ('x', 'y'), device: _b.str = 'host') -> _Mesh:
     """A mesh; see helve.Mesh."""
 
-def Parallel(*extents: _Any, scheduled: _b.bool = False) -> _Any:
+def Parallel(*extents: _Any, scheduled: _b.bool = False, rolled: _b.bool = False) -> _Any:
     """A loop over elements whose iterations are independent."""
 
 def Persistent(domain: _Sequence[_Any] | _Extent, scheduled: _b.bool = False) -> _Any:
@@ -47,7 +47,8 @@ def abs(x: _Scalar) -> _Expr:
 
 def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
     """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.
-    `place` says in a lowered program where a thread keeps its part: "packed" in registers, or in "memory"."""
+    `place` says in a lowered program where a thread keeps its part, "packed" in registers or in "memory", or
+    that a CPU keeps all of it on the "stack"."""
 
 def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer in global memory; in a mesh function one instance per core."""
@@ -56,10 +57,10 @@ def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | Non
     """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none. `place` as for
     T.alloc_fragment."""
 
-def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None, slots: _Any | None = None) -> _Any:
+def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None, slots: _Any | None = None, place: _Any | None = None) -> _Any:
     """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.
     `offset` is its first byte, in a lowered program. With `slots` there are so many instances of it, which a
-    ring hands over."""
+    ring hands over. `place` is "stack" in a lowered program where a CPU keeps it there."""
 
 def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
     """A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension."""
@@ -380,6 +381,10 @@ def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A:
 def nan(dtype: _b.str | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
 
+def outline() -> _Any:
+    """The body of a `with` in a lowered program, which becomes a function of its own in machine code. What it
+    defines ends with it."""
+
 def peer(buffer: _Any, core: _Any) -> _Any:
     """What a buffer of the kernel is on another core of the mesh, given by its coordinates, in a lowered program:
     for reading, and for T.st_async."""
@@ -405,7 +410,7 @@ def rand(seed: _Any, offset: _Any) -> _Any:
 def random_bits(seed: _Any, offset: _Any) -> _Any:
     """A random uint32: the first of Philox's four for the counter (offset, 0) and the key `seed`, of 64 bits each."""
 
-def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
+def range(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False, rolled: _b.bool = False) -> _Any:
     """The same as T.serial."""
 
 def reduce_absmax(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = True) -> None:
@@ -469,9 +474,9 @@ def round(x: _Scalar) -> _Expr:
 def rsqrt(x: _Scalar) -> _Expr:
     """The scalar operator Rsqrt."""
 
-def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
+def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False, rolled: _b.bool = False) -> _Any:
     """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is
-    `scheduled`."""
+    `scheduled`. In a lowered program no compiler of machine code copies the body of one that is `rolled`."""
 
 short: _DType
 

@@ -75,6 +75,7 @@ _TYPES = {
     "tensor": "_Any",
     "parallel": "_b.bool",
     "scheduled": "_b.bool",
+    "rolled": "_b.bool",
     "annotations": "dict[_Any, _Any]",
     "nrows": "_b.int | None",
     "ncols": "_b.int | None",

@@ -691,6 +691,8 @@ def _remedy_for(construct: Construct) -> str:
         return "write 'with T.Kernel(...) as ...:'"
     if construct.name == "role":
         return "write 'with T.role(...):'"
+    if construct.name == "outline":
+        return "write 'with T.outline():'"
     if construct.name in _STATEMENTS or hasattr(construct, "op"):
         return "write it as a statement of its own"
     return f"write 'for ... in {construct.text}(...):'"

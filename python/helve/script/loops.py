@@ -41,6 +41,7 @@ class Header:
     extents: list[_core.Expr] = field(default_factory=list)
     num_stages: int = 1
     scheduled: bool = False
+    rolled: bool = False
     tiles: _core.Buffer | None = None
     parallel: bool = False
     bindings: list[Binding] = field(default_factory=list)
@@ -63,7 +64,8 @@ def parse_header(expressions: Expressions, node: ast.For) -> Header:
         _tile_loop(expressions, header, match(context, function, node.iter), node)
     elif name in ("Parallel", "Persistent"):
         arguments = match(context, function, node.iter)
-        header.scheduled = _scheduled(expressions, arguments)
+        header.scheduled = _flag(expressions, arguments, "scheduled")
+        header.rolled = name == "Parallel" and _flag(expressions, arguments, "rolled")
         _parallel_loop(expressions, header, arguments)
     elif name in _KINDS:
         return _counted_loop(expressions, header, match(context, function, node.iter), node)
@@ -143,7 +145,9 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
         begin, end = first, expressions.index(stop, stop_value, "a loop bound")
     step = 1
     if name != "threads":
-        header.scheduled = _scheduled(expressions, arguments)
+        header.scheduled = _flag(expressions, arguments, "scheduled")
+    if name in ("serial", "range"):
+        header.rolled = _flag(expressions, arguments, "rolled")
     if name == "Pipelined":
         header.num_stages = _stages(expressions, arguments)
     elif name != "threads":
@@ -166,8 +170,8 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
     return header
 
 
-def _scheduled(expressions: Expressions, arguments: Arguments) -> bool:
-    return expressions.literal(arguments, "scheduled", bool, "True or False", "write True or False")
+def _flag(expressions: Expressions, arguments: Arguments, name: str) -> bool:
+    return expressions.literal(arguments, name, bool, "True or False", "write True or False")
 
 
 def _steps(distance: _core.Expr, step: int, span: _core.Span) -> _core.Expr:

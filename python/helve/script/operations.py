@@ -58,12 +58,14 @@ def allocate(
         buffer = _core.with_slots(buffer, slots, context.span(node))
     if (node := arguments.get("offset")) is not None:
         offset = expressions.literal(arguments, "offset", int, "a number of bytes", "write for example offset=1024")
-        return _core.at_offset(buffer, offset, context.span(node))
+        buffer = _core.at_offset(buffer, offset, context.span(node))
     if (node := arguments.get("place")) is not None:
-        place = expressions.literal(arguments, "place", str, "a place", 'write place="packed" or place="memory"')
-        if place not in ("packed", "memory"):
-            raise context.bad_argument(node, function.text, "place", "a thread has no such place",
-                                       'write place="packed" or place="memory"')
+        shared = function is language.alloc_shared
+        remedy = 'write place="stack"' if shared else 'write place="packed", place="memory" or place="stack"'
+        place = expressions.literal(arguments, "place", str, "a place", remedy)
+        if place not in (("stack",) if shared else ("packed", "memory", "stack")):
+            reason = "a block has no such place" if shared else "a thread has no such place"
+            raise context.bad_argument(node, function.text, "place", reason, remedy)
         return _core.at_place(buffer, place)
     return buffer
 

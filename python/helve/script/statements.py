@@ -308,6 +308,8 @@ class Statements:
                 body = self.jumps.running(loop, self.block(node.body, header.bindings), node)
             stmt = _core.for_loop(header.kind, header.vars, header.begins, header.extents, body, header.num_stages,
                                   header.span, header.scheduled)
+            if header.rolled:
+                stmt = _core.rolled(stmt)
         self.context.emit(stmt)
 
     def _with(self, node: ast.With) -> None:
@@ -316,6 +318,8 @@ class Statements:
         function = self.expressions.callee(item.context_expr)
         if len(node.items) == 1 and function is language.role:
             return self._role(node, item)
+        if len(node.items) == 1 and function is language.outline:
+            return self._outline(node, item)
         if len(node.items) > 1 or function is not language.Kernel:
             raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
         arguments = match(context, language.Kernel, item.context_expr)
@@ -334,6 +338,13 @@ class Statements:
             body = self.block(node.body, bindings)
         context.kernel_vars = outer
         context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr)))
+
+    def _outline(self, node: ast.With, item: ast.withitem) -> None:
+        context, call = self.context, item.context_expr
+        if item.optional_vars is not None:
+            raise context.unsupported(item.optional_vars, "a name for a function", "write 'with T.outline():'")
+        match(context, language.outline, call)
+        context.emit(_core.outline(self.block(node.body), context.span(call)))
 
     def _role(self, node: ast.With, item: ast.withitem) -> None:
         context, call = self.context, item.context_expr

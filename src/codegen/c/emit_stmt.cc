@@ -43,6 +43,7 @@ void CEmitter::stmt(const Stmt& s) {
     case StmtKind::If: return if_then(*as<If>(s));
     case StmtKind::TileOp: return tile_op(*as<TileOp>(s));
     case StmtKind::Role: return role(*as<Role>(s));
+    case StmtKind::Outline: return block("", s->span, [&] { stmt(as<Outline>(s)->body); });
     case StmtKind::Prefetch:
     case StmtKind::TileStore:
     case StmtKind::ForTiles:
@@ -143,7 +144,7 @@ void CEmitter::for_loop(const For& s) {
   switch (s.loop) {
     case LoopKind::Thread: return thread_loop(s);
     case LoopKind::Vectorized: return vector_loop(s);
-    case LoopKind::Serial: return serial_loop(s, s.scheduled ? "unroll 1" : "", [&] { stmt(s.body); });
+    case LoopKind::Serial: return serial_loop(s, s.scheduled || s.rolled ? "unroll 1" : "", [&] { stmt(s.body); });
     case LoopKind::Unroll: return serial_loop(s, "unroll", [&] { stmt(s.body); });
     case LoopKind::Parallel:
     case LoopKind::Pipelined:

@@ -262,6 +262,7 @@ class PlanBuilder {
       case StmtKind::Store:
       case StmtKind::Peer:
       case StmtKind::Role:
+      case StmtKind::Outline:
       case StmtKind::Prefetch:
       case StmtKind::TileStore:
       case StmtKind::ForTiles: break;

@@ -1,32 +1,16 @@
 // Statements of a kernel.
 // Loops keep their promise in metadata (independent iterations) or become explicit vectors, and LLVM transforms no loop
-// that is scheduled; buffers of a block get their memory.
+// that is scheduled, and copies no body of one that is rolled; buffers of a block get their memory.
 #include <algorithm>
+#include <numeric>
 
+#include "helve/ir/tensor/code_hints.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
 namespace helve::cpu {
 
 using llvm::Value;
-
-namespace {
-
-constexpr int64_t kWideVector = 32;  // lanes
-constexpr int64_t kBufferAlignment = 64;
-constexpr int64_t kStackTotal = 65536;  // bytes of all stack buffers of one kernel
-constexpr size_t kManyStatements = 64;  // of a sequence that may be cut into functions
-
-/// Vectors of several registers side by side hide the latency of one another: copies of the loop would add nothing but
-/// code.
-bool holds_wide_vectors(const Stmt& s) {
-  if (const Seq* n = as<Seq>(s)) return std::any_of(n->stmts.begin(), n->stmts.end(), holds_wide_vectors);
-  const For* loop = as<For>(s);
-  const int64_t* extent = loop && loop->loop == LoopKind::Vectorized ? int_value(loop->extents[0]) : nullptr;
-  return extent && *extent >= kWideVector;
-}
-
-}  // namespace
 
 void KernelEmitter::stmt(const Stmt& s) {
   if (!s) return;
@@ -39,6 +23,7 @@ void KernelEmitter::stmt(const Stmt& s) {
     case StmtKind::For: return loop(*as<For>(s));
     case StmtKind::While: return while_loop(*as<While>(s));
     case StmtKind::If: return if_then(*as<If>(s));
+    case StmtKind::Outline: return outline(*as<Outline>(s));
     case StmtKind::Peer:
     case StmtKind::Role:
     case StmtKind::TileStore:
@@ -52,28 +37,14 @@ void KernelEmitter::stmt(const Stmt& s) {
 /// The scratch memory of buffers that end with this sequence is free for what follows.
 void KernelEmitter::seq(const Seq& s) {
   const int64_t used = scratch_used_;
-  // Inside a loop statements may share registers, and a call would cost each iteration something.
-  const bool cut = s.stmts.size() >= kManyStatements && lanes_ == 0 && loop_depth_ == 1;
-  std::vector<llvm::BasicBlock*> boundaries;
-  const auto boundary = [&] {
-    if (!cut) return;
-    boundaries.push_back(llvm::BasicBlock::Create(context_, "part", function_));
-    b_.CreateBr(boundaries.back());
-    b_.SetInsertPoint(boundaries.back());
-  };
-  for (const Stmt& each : s.stmts) {
-    boundary();
-    stmt(each);
-  }
-  boundary();
-  if (cut) boundaries_.push_back(std::move(boundaries));
+  for (const Stmt& each : s.stmts) stmt(each);
   scratch_used_ = used;
 }
 
 Value* KernelEmitter::stack_slot(llvm::Type* type, uint64_t count) {
   llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
   llvm::AllocaInst* slot = entry.CreateAlloca(llvm::ArrayType::get(type, count));
-  slot->setAlignment(llvm::Align(kBufferAlignment));
+  slot->setAlignment(llvm::Align(kBlockAlignment));
   return slot;
 }
 
@@ -81,20 +52,15 @@ void KernelEmitter::alloc(const Alloc& s) {
   const Buffer& buffer = *s.buffer;
   HELVE_CHECK(buffer.scope != MemoryScope::Param && buffer.scope != MemoryScope::Global,
               "a kernel allocates buffers of a block");
-  const std::optional<std::vector<int64_t>> shape = constant_shape(buffer.shape);
-  HELVE_CHECK(shape, "buffer '" + buffer.name + "' of a block has a dynamic shape");
-  int64_t elements = 1;
-  for (int64_t extent : *shape) elements *= extent;
-  const int64_t bytes = (std::max<int64_t>(elements, 1) * buffer.dtype.bytes() + kBufferAlignment - 1) /
-                        kBufferAlignment * kBufferAlignment;
-  llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
-  if (bytes <= options_.stack_buffer && stack_used_ + bytes <= kStackTotal) {
-    stack_used_ += bytes;
+  if (buffer.place == ArrayPlace::Stack) {
+    const std::vector<int64_t> shape = *constant_shape(buffer.shape);
+    const int64_t elements = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    llvm::Type* element = arithmetic_.memory_type(buffer.dtype);
     places_[&buffer] = place(buffer, stack_slot(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))));
     return;
   }
   const int64_t begin = scratch_used_;
-  scratch_used_ += bytes;
+  scratch_used_ += block_bytes(buffer);
   scratch_peak_ = std::max(scratch_peak_, scratch_used_);
   Place p = place(buffer, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), scratch_, static_cast<uint64_t>(begin)));
   p.begin = begin;
@@ -175,9 +141,7 @@ void KernelEmitter::counted_loop(Value* extent, const std::function<void(Value*)
   b_.CreateCondBr(b_.CreateICmpSLT(iv, extent), inside, exit);
   b_.SetInsertPoint(inside);
   const int64_t used = scratch_used_;
-  ++loop_depth_;
   body(iv);
-  --loop_depth_;
   scratch_used_ = used;
   iv->addIncoming(b_.CreateAdd(iv, b_.getInt64(1), "", true, true), b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateBr(header);
@@ -211,7 +175,7 @@ void KernelEmitter::loop_dimension(const For& s, size_t dim, llvm::MDNode* group
     hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.disable_nonforced")}));
   } else if (s.loop == LoopKind::Unroll) {
     hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.unroll.enable")}));
-  } else if (holds_wide_vectors(s.body)) {
+  } else if (s.rolled) {
     hints.push_back(llvm::MDNode::get(context_, {named("llvm.loop.unroll.disable")}));
   }
   Value* begin = first_lane(s.begins[dim]);

@@ -29,7 +29,7 @@ void KernelEmitter::emit(const std::string& symbol, const std::function<void(llv
   emit_entry(symbol, body, set_attributes);
   emit_body(body);
   separate_buffers();
-  outline_parts();
+  extract_outlines();
 }
 
 llvm::Function* KernelEmitter::declare_body(const std::string& symbol) {

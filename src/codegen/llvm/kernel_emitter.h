@@ -76,7 +76,8 @@ class KernelEmitter {
                     llvm::ArrayRef<llvm::Metadata*> hints);
 
   // outline.cc
-  void outline_parts();
+  void outline(const Outline& s);
+  void extract_outlines();
 
   // emit_expr.cc
   llvm::Value* expr(const Expr& e);
@@ -135,13 +136,10 @@ class KernelEmitter {
   llvm::Value* mask_ = nullptr;  ///< lanes that are on; null: all
   bool in_first_lane_ = false;  ///< expressions are evaluated for lane 0
   bool may_lie_outside_ = false;  ///< addresses are not read or written, so they need not lie in their buffer
-  int loop_depth_ = 0;  ///< loops around this point, that over blocks among them
   bool has_nontemporal_stores_ = false;
-  /// Of each long sequence of a block the places where its statements begin and the one after it; inner ones first.
-  std::vector<std::vector<llvm::BasicBlock*>> boundaries_;
+  std::vector<std::pair<llvm::BasicBlock*, llvm::BasicBlock*>> outlines_;  ///< where each begins, and what follows it
   int64_t scratch_used_ = 0;
   int64_t scratch_peak_ = 0;
-  int64_t stack_used_ = 0;
 };
 
 }  // namespace helve::cpu

@@ -1,7 +1,6 @@
-// Long sequences of statements as functions of their own.
-// The time of LLVM's register allocation grows with the square of a function, since what does not change in the loop
-// over blocks (constants above all) is kept for all of it. Statements that follow one another share little, so a part
-// of a few thousand instructions is compiled as well alone; the call costs nothing beside it.
+// Statements that become functions of their own.
+// They are emitted in their place and extracted when what is known of aliasing is complete, so that a function takes
+// what it uses as arguments.
 #include <llvm/Transforms/Utils/CodeExtractor.h>
 
 #include "helve/support/diagnostic.h"
@@ -10,9 +9,6 @@
 namespace helve::cpu {
 
 namespace {
-
-constexpr size_t kMinPart = 1024;       // instructions
-constexpr size_t kLargeFunction = 4096;  // beyond it a function is cut
 
 /// The blocks from `begin` on, as far as control does not pass `end`.
 llvm::SmallVector<llvm::BasicBlock*, 64> blocks_between(llvm::BasicBlock* begin, const llvm::BasicBlock* end) {
@@ -26,36 +22,33 @@ llvm::SmallVector<llvm::BasicBlock*, 64> blocks_between(llvm::BasicBlock* begin,
   return out;
 }
 
-/// The blocks become a function that nothing is inlined from.
-void outline(llvm::ArrayRef<llvm::BasicBlock*> blocks, const llvm::CodeExtractorAnalysisCache& known) {
-  llvm::CodeExtractor extractor(blocks);
-  HELVE_CHECK(extractor.isEligible(), "statements that are no function");
-  llvm::Function* part = extractor.extractCodeRegion(known);
-  HELVE_CHECK(part, "statements that do not become a function");
-  part->addFnAttr(llvm::Attribute::NoInline);
-}
-
 }  // namespace
 
-/// Cuts the body where it has grown too large; what it was before is the sequence of calls.
-void KernelEmitter::outline_parts() {
-  if (boundaries_.empty() || function_->getInstructionCount() <= kLargeFunction) return;
+void KernelEmitter::outline(const Outline& s) {
+  HELVE_CHECK(lanes_ == 0, "a function of lanes");
+  const auto boundary = [&] {
+    llvm::BasicBlock* block = llvm::BasicBlock::Create(context_, "part", function_);
+    b_.CreateBr(block);
+    b_.SetInsertPoint(block);
+    return block;
+  };
+  llvm::BasicBlock* begin = boundary();
+  const int64_t used = scratch_used_;
+  stmt(s.body);
+  scratch_used_ = used;
+  outlines_.emplace_back(begin, boundary());
+}
+
+/// Nothing is inlined from the functions.
+void KernelEmitter::extract_outlines() {
+  if (outlines_.empty()) return;
   const llvm::CodeExtractorAnalysisCache known(*function_);
-  for (const std::vector<llvm::BasicBlock*>& places : boundaries_) {
-    for (size_t first = 0; first + 1 < places.size();) {
-      llvm::SmallVector<llvm::BasicBlock*, 64> blocks;
-      size_t instructions = 0;
-      size_t last = first;
-      while (last + 1 < places.size() && instructions < kMinPart) {
-        for (llvm::BasicBlock* block : blocks_between(places[last], places[last + 1])) {
-          blocks.push_back(block);
-          instructions += block->size();
-        }
-        ++last;
-      }
-      if (instructions >= kMinPart) outline(blocks, known);
-      first = last;
-    }
+  for (const auto& [begin, end] : outlines_) {
+    llvm::CodeExtractor extractor(blocks_between(begin, end));
+    HELVE_CHECK(extractor.isEligible(), "statements that are no function");
+    llvm::Function* part = extractor.extractCodeRegion(known);
+    HELVE_CHECK(part, "statements that do not become a function");
+    part->addFnAttr(llvm::Attribute::NoInline);
   }
 }
 

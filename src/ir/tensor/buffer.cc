@@ -29,13 +29,15 @@ std::string_view to_string(ArrayPlace place) {
     case ArrayPlace::Registers: return "registers";
     case ArrayPlace::Packed: return "packed";
     case ArrayPlace::Memory: return "memory";
+    case ArrayPlace::Stack: return "stack";
   }
   __builtin_unreachable();
 }
 
 BufferRef at_place(const BufferRef& buffer, ArrayPlace place) {
-  HELVE_CHECK(buffer->scope == MemoryScope::Fragment || buffer->scope == MemoryScope::Local,
-              "only what a thread has for itself has such a place");
+  const bool of_a_thread = buffer->scope == MemoryScope::Fragment || buffer->scope == MemoryScope::Local;
+  const bool of_a_block = place == ArrayPlace::Registers || place == ArrayPlace::Stack;
+  HELVE_CHECK(of_a_thread || (buffer->scope == MemoryScope::Shared && of_a_block), "the buffer has no such place");
   Ref<Buffer> out = make_ref<Buffer>(*buffer);
   out->place = place;
   return BufferRef(out);

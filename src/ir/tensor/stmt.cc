@@ -221,6 +221,13 @@ Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins,
   });
 }
 
+Stmt rolled(const Stmt& loop) {
+  const For* n = as<For>(loop);
+  HELVE_CHECK(n && (n->loop == LoopKind::Serial || n->loop == LoopKind::Parallel),
+              "only serial and parallel loops are rolled");
+  return copy_with(*n, [](For& out) { out.rolled = true; });
+}
+
 Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span) {
   return for_loop(kind, std::vector<VarRef>{std::move(var)}, {int_imm(0)}, {std::move(extent)}, std::move(body), 1,
                   span);
@@ -279,6 +286,10 @@ Stmt role(int64_t first, int64_t threads, int64_t registers, bool elect, Stmt bo
     n.elect = elect;
     n.body = std::move(body);
   });
+}
+
+Stmt outline(Stmt body, Span span) {
+  return make<Outline>(span, [&](Outline& n) { n.body = std::move(body); });
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/call_facts.h"
+#include "helve/ir/tensor/code_hints.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/own_thread.h"
 #include "helve/support/text.h"
@@ -272,6 +273,7 @@ class Verifier {
                       "use constants, or T.alloc_global before the kernel", n.span);
     }
     if (!global) check_size(buffer, function, n.span);
+    if (buffer.place == ArrayPlace::Stack) check_stack(buffer, function, n.span);
     if (buffer.layout && buffer.scope == MemoryScope::Fragment) check_threads(buffer, n.span);
     define(&buffer, buffer.name);
   }
@@ -320,6 +322,15 @@ class Verifier {
     if (bytes <= kMaxBytes) return;
     refuse_argument(function, "shape", shape_text(shape), "memory of a block is at most 4 GiB, with padding",
                     "use a smaller shape or tile, or T.alloc_global before the kernel", span);
+  }
+
+  void check_stack(const Buffer& buffer, const std::string& function, const Span& span) {
+    stack_bytes_ += block_bytes(buffer);
+    if (stack_bytes_ <= kStackBytes) return;
+    refuse_argument(function, "place", "\"stack\"",
+                    fmt::format("the buffers of a kernel have at most {} bytes there, up to this one {}", kStackBytes,
+                                stack_bytes_),
+                    "leave out the place of the largest", span);
   }
 
   /// A tile loop stores each element of a tile once, so there is nothing to say of an order.
@@ -491,6 +502,7 @@ class Verifier {
     if (f_.mesh) check_grid(n);
     kernel_ = &n;
     roles_end_ = 0;
+    stack_bytes_ = 0;
     kernel_controls_ = controls_.size();
     scoped([&] {
       for (size_t d = 0; d < n.vars.size(); ++d) {
@@ -537,6 +549,21 @@ class Verifier {
     role_ = &n;
     scoped([&] { visit(n.body); });
     role_ = nullptr;
+  }
+
+  /// A function is called, so what it is made of is not a part of something that lanes or threads do in step.
+  void check(const Outline& n) {
+    if (!kernel_) wrong_scope("T.outline", "host", "put it inside T.Kernel", n.span);
+    if (iteration_) {
+      wrong_scope("T.outline", "iteration", "put it around the loop", n.span,
+                  {iteration_->span, "an iteration of this loop is executed by a part of the block only"});
+    }
+    if (outline_) {
+      wrong_scope("T.outline", "outline", "put them one after the other", n.span, {outline_->span, "the outer one"});
+    }
+    outline_ = &n;
+    scoped([&] { visit(n.body); });
+    outline_ = nullptr;
   }
 
   void check_grid(const Kernel& n) {
@@ -640,6 +667,8 @@ class Verifier {
   size_t kernel_controls_ = 0;  ///< that stand around the kernel
   const Role* role_ = nullptr;
   int64_t roles_end_ = 0;  ///< the threads of the kernel's roles so far
+  int64_t stack_bytes_ = 0;  ///< of the kernel's buffers so far
+  const Outline* outline_ = nullptr;
   const ForTiles* tiles_ = nullptr;
   const StmtNode* iteration_ = nullptr;
   const For* lanes_ = nullptr;  ///< the vectorized loop of which this is a statement

@@ -22,7 +22,6 @@ struct CpuOptions {
   int optimization = 3;  ///< 0 to 3
   bool fast_math = false;  ///< a product and the sum that it goes into may be one operation
   bool native = true;    ///< all features of this processor; otherwise those of every processor of the architecture
-  int64_t stack_buffer = 8192;  ///< bytes of the largest buffer that may stand on the stack
 };
 
 struct CpuKernel {

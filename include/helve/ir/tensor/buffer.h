@@ -20,11 +20,12 @@ namespace helve {
 enum class MemoryScope { Param, Global, Shared, Fragment, Local };
 std::string_view to_string(MemoryScope scope);
 
-/// Where a thread keeps its part of a Fragment or Local buffer, decided in lowered code: an element a register,
-/// elements smaller than a register packed, or memory, where subscripts are known only when the kernel runs. Has no
-/// effect on results.
-enum class ArrayPlace { Registers, Packed, Memory };
-inline constexpr int kArrayPlaces = 3;
+/// Where a buffer of a kernel is kept, decided in lowered code; has no effect on results. On a GPU a thread keeps its
+/// part of a Fragment or Local buffer with an element a register, with elements smaller than a register packed, or in
+/// memory, where subscripts are known only when the kernel runs. On a CPU a buffer of a block is kept on the stack;
+/// with any other place, in the scratch memory of the worker that executes the block.
+enum class ArrayPlace { Registers, Packed, Memory, Stack };
+inline constexpr int kArrayPlaces = 4;
 std::string_view to_string(ArrayPlace place);
 
 struct Buffer final : Storage {
@@ -35,7 +36,7 @@ struct Buffer final : Storage {
   std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
   std::optional<int64_t> offset;  ///< of shared memory: its first byte in the memory of the block (shared_place.h)
   int64_t slots = 1;  ///< of shared memory that a ring hands over (ring.h): how many instances of it there are
-  ArrayPlace place = ArrayPlace::Registers;  ///< of what a thread has for itself
+  ArrayPlace place = ArrayPlace::Registers;  ///< of what a thread has for itself, or a block on a CPU
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
@@ -53,7 +54,7 @@ using BufferRef = Ref<const Buffer>;
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
 
-/// `buffer` at another place of a thread; it is a Fragment or Local.
+/// `buffer` at another place; it is a Fragment or Local, or Shared where the place is the stack or none.
 BufferRef at_place(const BufferRef& buffer, ArrayPlace place);
 
 /// A new buffer with the declaration of `b`.

@@ -181,6 +181,7 @@ std::string_view to_string(LoopKind kind);
 /// empty loop, in lowered code only (from tails); the verifier refuses negative constants.
 /// A scheduled loop stays as it is: no pass fuses, divides, unrolls, shifts or copies it to make code faster. What its
 /// kind means is still done, by any target: lanes become vectors, elements go to threads, one iteration is its body.
+/// A rolled loop is Serial or Parallel, of lowered code: whoever makes machine code of it makes no copies of its body.
 struct For final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::For;
   LoopKind loop = LoopKind::Serial;
@@ -188,6 +189,7 @@ struct For final : StmtNode {
   std::vector<Expr> extents;
   int num_stages = 1;  ///< Pipelined only
   bool scheduled = false;
+  bool rolled = false;
   std::vector<VarRef> vars;
   Stmt body;
   For() : StmtNode(kKind) {}
@@ -197,6 +199,7 @@ struct For final : StmtNode {
                       field("extents", &For::extents),
                       field("num_stages", &For::num_stages),
                       field("scheduled", &For::scheduled),
+                      field("rolled", &For::rolled),
                       definition("vars", &For::vars),
                       field("body", &For::body)};
   }
@@ -268,6 +271,15 @@ struct Role final : StmtNode {
     return std::tuple{field("first", &Role::first), field("threads", &Role::threads),
                       field("registers", &Role::registers), field("elect", &Role::elect), field("body", &Role::body)};
   }
+};
+
+/// Statements of a kernel, in lowered code, of which code generation makes a function of their own. What they define
+/// ends with them; they stand in no iteration of a parallel loop, and in no other Outline.
+struct Outline final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Outline;
+  Stmt body;
+  Outline() : StmtNode(kKind) {}
+  static constexpr auto fields() { return std::tuple{field("body", &Outline::body)}; }
 };
 
 /// One operand of a tile operation, as declared by its row.
@@ -369,6 +381,8 @@ Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
               int num_stages = 1, Span span = {}, bool scheduled = false);
+/// The loop, which is Serial or Parallel, rolled.
+Stmt rolled(const Stmt& loop);
 /// A one-dimensional loop from 0.
 Stmt for_loop(LoopKind kind, VarRef var, Expr extent, Stmt body, Span span = {});
 /// The iterations of `loop` in order: a Serial loop for each variable around `body`, scheduled where `loop` is.
@@ -378,6 +392,7 @@ Stmt while_loop(Expr condition, Stmt body, Span span = {});
 Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {});
 Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
 Stmt role(int64_t first, int64_t threads, int64_t registers, bool elect, Stmt body, Span span = {});
+Stmt outline(Stmt body, Span span = {});
 /// Operands as declared by the row; those omitted at the end take their defaults. Shapes and dtypes are checked by the
 /// row's rule (verify.h).
 Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {}, std::vector<Span> places = {});

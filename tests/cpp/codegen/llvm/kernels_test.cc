@@ -334,12 +334,13 @@ TEST(Vectors, RuntimeStridesGather) {
   for (size_t c = 0; c < 8; ++c) EXPECT_EQ(got[7 - c], in[c * 13]);
 }
 
-TEST(Memory, StackAndScratchGiveEqualResults) {
-  // t = a + 1; u = t * 2 (t dead after), v = u - 3 shares t's memory.
+/// t = a + 1; u = t * 2 (t dead after), v = u - 3 shares t's memory, all of them at one place.
+void expect_results_at(ArrayPlace where) {
   VarRef i = var("i"), j = var("j"), k1 = var("k");
   BufferRef a = param("a", kFloat32, {idx(600)}), out = param("out", kFloat32, {idx(600)});
   BufferRef t = local("t", kFloat32, {600}, MemoryScope::Shared), u = local("u", kFloat32, {600}, MemoryScope::Shared);
   BufferRef v = local("v", kFloat32, {600}, MemoryScope::Fragment);
+  for (BufferRef* each : {&t, &u, &v}) *each = at_place(*each, where);
   VarRef i2 = var("i"), j2 = var("j");
   Stmt first = seq({alloc(t), serial(i, idx(600), store(t, {Expr(i)}, load(a, {Expr(i)}) + float_imm(1, kFloat32))),
                     serial(j, idx(600), store(u, {Expr(j)}, load(t, {idx(599) - Expr(j)}) * float_imm(2, kFloat32)))});
@@ -347,22 +348,27 @@ TEST(Memory, StackAndScratchGiveEqualResults) {
                      serial(j2, idx(600), store(out, {Expr(j2)}, load(v, {Expr(j2)})))});
   // Each half in its own scope.
   Stmt body = seq({alloc(u), serial(k1, idx(1), first), if_then(less(idx(0), idx(1)), second)});
-  for (int64_t limit : {0, 8192}) {
-    std::vector<float> in = ramp(600), got(600);
-    Arguments args;
-    args.buffers = {{a.get(), in.data()}, {out.get(), got.data()}};
-    auto module = run(single(body), args, false, CpuOptions{.stack_buffer = limit});
-    EXPECT_EQ(module->kernels()[0].scratch_bytes, limit ? 0 : 2 * 2432);  // u, then t and v in one place
-    for (size_t e = 0; e < 600; ++e) ASSERT_EQ(got[e], (in[599 - e] + 1) * 2 - 3);
-  }
+  std::vector<float> in = ramp(600), got(600);
+  Arguments args;
+  args.buffers = {{a.get(), in.data()}, {out.get(), got.data()}};
+  auto module = run(single(body), args);
+  const int64_t scratch = where == ArrayPlace::Stack ? 0 : 2 * 2432;  // u, then t and v in one place
+  EXPECT_EQ(module->kernels()[0].scratch_bytes, scratch);
+  for (size_t e = 0; e < 600; ++e) ASSERT_EQ(got[e], (in[599 - e] + 1) * 2 - 3);
 }
 
-TEST(Memory, LargeStacksSpillToScratch) {
+TEST(Memory, StackAndScratchGiveEqualResults) {
+  expect_results_at(ArrayPlace::Registers);
+  expect_results_at(ArrayPlace::Stack);
+}
+
+TEST(Memory, BuffersStandWhereTheyArePlaced) {
   std::vector<Stmt> body;
   std::vector<BufferRef> buffers;
   BufferRef out = param("out", kInt32, {idx(20)});
   for (int k = 0; k < 20; ++k) {
-    buffers.push_back(local("part", kInt32, {1500}, MemoryScope::Shared));
+    const BufferRef part = local("part", kInt32, {1500}, MemoryScope::Shared);
+    buffers.push_back(k < 10 ? at_place(part, ArrayPlace::Stack) : part);
     body.push_back(alloc(buffers.back()));
   }
   VarRef n = var("n");
@@ -374,7 +380,7 @@ TEST(Memory, LargeStacksSpillToScratch) {
   args.buffers = {{out.get(), got.data()}};
   args.scalars = {{n.get(), 1234}};
   auto module = run(single(seq(body)), args);
-  EXPECT_EQ(module->kernels()[0].scratch_bytes, 10 * 6016);  // 65536 / 6016 = 10 stand on the stack
+  EXPECT_EQ(module->kernels()[0].scratch_bytes, 10 * 6016);
   for (int k = 0; k < 20; ++k) EXPECT_EQ(got[static_cast<size_t>(k)], k * k);
 }
 
