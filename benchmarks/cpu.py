@@ -19,9 +19,17 @@ import helve
 from helve import T
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tutorials"))
-from harness import compare, per_call, print_table  # noqa: E402
-
 SHAPE = (4096, 8192)
+
+
+def print_table(title: str, candidates: dict, moved: int) -> None:
+    """Times by turns, without cold caches: the matrices are larger; ratios are to the first."""
+    print(f"\n{title}\n{helve.bench(candidates, cache='warm', bytes=moved)}")
+
+
+def per_call(call) -> float:
+    """Median seconds of a call."""
+    return helve.bench(call, cache="warm").timing().seconds
 
 
 def rms_norm(n: int, rows: int = 1, dtype: str = "float32"):
@@ -145,12 +153,11 @@ def floors() -> None:
             "copy around the caches (helve)": lambda: copy(x, y),
             "read only (helve, row sums)": lambda: read(x, sums),
         }
-        print_table(f"floors, {SHAPE[0]} x {SHAPE[1]} float32 on {threads} core(s)",
-                    compare(candidates, "copy (np.copyto)"), 2 * x.nbytes)
+        print_table(f"floors, {SHAPE[0]} x {SHAPE[1]} float32 on {threads} core(s)", candidates, 2 * x.nbytes)
     helve.set_num_threads(None)
     turns = 1000
     exp = helve.compile(exponentials(turns))
-    seconds = per_call(lambda: exp(np.zeros(4096, np.float32)), calls=3)
+    seconds = per_call(lambda: exp(np.zeros(4096, np.float32)))
     print(f"\nexp of float32 in the first-level cache: {seconds / turns / 4096 * 1e9:.3f} ns an element, "
           f"{seconds / turns / 4096 * SHAPE[0] * SHAPE[1] * 1e3:.2f} ms for {SHAPE[0]} x {SHAPE[1]}")  # fmt: skip
 
@@ -224,7 +231,7 @@ def rows() -> None:
         for name, candidates in tables.items():
             print_table(
                 f"{name} {SHAPE[0]} x {SHAPE[1]} float32; helve and the copy on {threads} core(s)",
-                compare({**candidates, "copy (np.copyto)": copy}, "NumPy, plain"),
+                {**candidates, "copy (np.copyto)": copy},
                 moved,
             )
     helve.set_num_threads(None)
@@ -246,7 +253,7 @@ def call_overhead() -> None:
         mesh = helve.Mesh(shape)
         kernel = helve.compile(mesh_module.rms_norm_splitk(m, n, 32, 32, mesh), mesh=mesh)
         label = f"RMSNorm {m} x {n}, mesh {shape[0]}x{shape[1]}"
-        print(f"  {label:40}{per_call(lambda: kernel(x, y), calls=200) * 1e6:8.2f} us")
+        print(f"  {label:40}{per_call(lambda: kernel(x, y)) * 1e6:8.2f} us")
 
 
 def compile_time() -> None:

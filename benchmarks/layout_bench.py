@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import plain_layouts as plain
-from harness import per_call
 
 from helve import cute
 from helve.layout import Layout, S
@@ -106,7 +105,8 @@ def print_operations(binary: Path) -> None:
     print(f"{'operation':18}{'plain, us':>12}{'C++, us':>12}{'ratio':>9}{'Python, us':>12}{'ratio':>9}")
     ratios: dict[str, tuple[float, float]] = {}
     for case, in_cpp in zip(questions, cpp_seconds(binary, questions), strict=True):
-        reference, ours = per_call(case.plain, 300, 9), per_call(case.helve, 3000, 9)
+        seconds = helve.bench({"plain": case.plain, "helve": case.helve}, cache="warm", rounds=9).seconds()
+        reference, ours = seconds["plain"], seconds["helve"]
         ratios[case.line[0]] = (reference / in_cpp, reference / ours)
         numbers = (f"{reference * 1e6:12.2f}{in_cpp * 1e6:12.4f}{reference / in_cpp:9.0f}"
                    f"{ours * 1e6:12.3f}{reference / ours:9.1f}")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import measure  # noqa: E402
 import torch  # noqa: E402
 
 import helve  # noqa: E402
@@ -126,7 +127,7 @@ def right(spec: str, operands: list, got: torch.Tensor) -> bool:
     return bool(((got.double() - exact).abs() <= allowed(spec, operands)).all())
 
 
-def measured(clock, spec: str, operands: list, run, out: torch.Tensor, rounds: int) -> str:
+def measured(spec: str, operands: list, run, out: torch.Tensor, rounds: int) -> str:
     """The times of a call of helve's, which writes `out`, and of torch's."""
     run()
     verdict = "right" if right(spec, operands, out) else "WRONG"
@@ -135,7 +136,7 @@ def measured(clock, spec: str, operands: list, run, out: torch.Tensor, rounds: i
     calls = {"helve": run,
              "torch": lambda: torch.einsum(spec, *operands).contiguous() if len(operands) > 1
              else into.copy_(torch.einsum(spec, *operands))}
-    seconds = clock.compare(calls, rounds)
+    seconds = measure.compare(calls, rounds)
     bandwidth = _core.gpu_machine(_core.device_arch()).bandwidth
     moved = sum(each.nbytes for each in (*operands, out)) / seconds["helve"] / bandwidth
     return (f"{seconds['helve'] * 1e3:9.3f} {seconds['torch'] * 1e3:9.3f} {seconds['torch'] / seconds['helve']:7.2f} "
@@ -150,13 +151,9 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true", help="compile the kernels, without a GPU")
     parser.add_argument("--arch", default="sm_90a", help="what --dry-run compiles for")
     chosen = parser.parse_args()
-    clock = measure = None
     if not chosen.dry_run:
-        import measure
-
         print(measure.require_device())
         torch.backends.cuda.matmul.allow_tf32 = False
-        clock = measure.Clock()
         measure.warm_up(1.0)
         print(f"{'contraction':56}{'helve, ms':>10}{'torch, ms':>10}{'ratio':>8}{'bytes':>7}")
     arch = chosen.arch if chosen.dry_run else _core.device_arch()
@@ -175,7 +172,7 @@ def main() -> None:
             operands = [measure.random(*shape, dtype=torch.float32) for shape in shapes]
             out = torch.empty_like(torch.einsum(spec, *operands), memory_format=torch.contiguous_format)
             run = (lambda: kernel(*operands, out)) if dynamic else (lambda: helve.einsum(spec, *operands, out=out))
-            print(f"{title:56}{measured(clock, spec, operands, run, out, chosen.rounds)}, {counted}", flush=True)
+            print(f"{title:56}{measured(spec, operands, run, out, chosen.rounds)}, {counted}", flush=True)
         if chosen.trace:
             print("".join(f"    {line}\n" for line in trace.splitlines()), flush=True)
 

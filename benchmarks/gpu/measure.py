@@ -1,7 +1,6 @@
-"""Times of kernels on a GPU, with a cold cache, all candidates by turns.
+"""What the benchmarks of a GPU share: the device, times, data, and whether results are right.
 
-Every call of the device stands here. Before each sample a buffer larger than the level 2 cache is overwritten, which
-also keeps the device busy while the host enqueues the sample: what is measured is the device's time, not the host's.
+Times are those of `helve.bench`; what it does not tell is the host's time of a call, and that of a first call.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from collections.abc import Callable
 
 import torch
 
+import helve
+
 DEVICE = "cuda"
-FLUSH_BYTES = 256 << 20  # five times the level 2 cache of an H200
 
 
 def require_device() -> str:
@@ -35,31 +35,9 @@ def require_device() -> str:
     return f"{device}; PyTorch {torch.__version__}, {others}"
 
 
-class Clock:
-    """Samples of calls between two events on the current stream."""
-
-    def __init__(self):
-        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=DEVICE)
-
-    def sample(self, call: Callable[[], object]) -> Callable[[], float]:
-        """Enqueues one call; the function that it returns tells the milliseconds, after a synchronisation."""
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        self._flush.zero_()
-        start.record()
-        call()
-        end.record()
-        return lambda: start.elapsed_time(end)
-
-    def compare(self, calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-        """Median seconds of each call over `rounds` turns, after two turns that do not count."""
-        samples = {name: [] for name in calls}
-        for turn in range(rounds + 2):
-            for name, call in calls.items():
-                told = self.sample(call)
-                if turn >= 2:
-                    samples[name].append(told)
-        torch.cuda.synchronize()
-        return {name: statistics.median(told() for told in row) * 1e-3 for name, row in samples.items()}
+def compare(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each call on the device, by turns, with cold caches."""
+    return helve.bench(calls, cache="cold", device=DEVICE, rounds=rounds).seconds()
 
 
 def warm_up(seconds: float) -> None:

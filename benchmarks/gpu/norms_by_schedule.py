@@ -65,7 +65,7 @@ def dry_run(N: int, dtype: str, form: str) -> None:
     print(f"| {form} | {N} | {dtype} | {lines['schedule']} lines | {lines['hand']} lines |", flush=True)
 
 
-def compare(N: int, dtype: str, form: str, clock: measure.Clock, rounds: int) -> bool:
+def compare(N: int, dtype: str, form: str, rounds: int) -> bool:
     """Prints a row of the table. Returns whether both results are right."""
     kind = getattr(torch, dtype)
     M = max(1, BYTES // (N * kind.itemsize))
@@ -83,7 +83,7 @@ def compare(N: int, dtype: str, form: str, clock: measure.Clock, rounds: int) ->
             right = False
             print(f"{form} by {name}, {N} columns of {dtype}: wrong by {worst:.1f} tolerances")
     del wanted
-    seconds = clock.compare(calls, rounds)
+    seconds = measure.compare(calls, rounds)
     rate = 2 * x.numel() * kind.itemsize / seconds["schedule"] / 1e9
     print(f"| {form} | {N} | {dtype} | {M} | {seconds['schedule'] * 1e6:.1f} | {seconds['hand'] * 1e6:.1f} | "
           f"{seconds['schedule'] / seconds['hand']:.3f} | {rate:.0f} |", flush=True)
@@ -108,9 +108,8 @@ def main() -> None:
         return
     print(measure.require_device())
     measure.warm_up(2.0)
-    clock = measure.Clock()
     print("| form | columns | dtype | rows | schedule, us | by hand, us | ratio | GB/s |\n" + "| --- " * 8 + "|")
-    right = [compare(*case, clock, chosen.rounds) for case in cases]
+    right = [compare(*case, chosen.rounds) for case in cases]
     if not all(right):
         raise SystemExit("results are wrong")
 

@@ -23,7 +23,7 @@ import measure  # noqa: E402
 import torch  # noqa: E402
 import torch._dynamo  # noqa: E402
 import torch._functorch.config  # noqa: E402
-from measure import Clock, first_call, host_time, release, require_device, warm_up, worst_error  # noqa: E402
+from measure import first_call, host_time, release, require_device, warm_up, worst_error  # noqa: E402
 from problems import PROBLEMS, rows_of, together  # noqa: E402
 
 import helve  # noqa: E402
@@ -127,7 +127,6 @@ def verdict(setup, calls) -> str:
 
 def compare(chosen) -> bool:
     """Prints a line for each problem; False when a result of helve was wrong."""
-    clock = Clock()
     names = ("helve", "eager", "torch.compile", "triton", "copy")
     head = f"{'kernel':20}{'rows x columns':>18}" + "".join(f"{n:>15}" for n in names)
     print(head + f"{'of copy':>9}{'of best':>9}{'compile':>10}  check")
@@ -138,7 +137,7 @@ def compare(chosen) -> bool:
             setup = problem.setup(M, N)
             calls, compiled, notes = candidates(problem, setup, N, chosen.only_helve)
             check = verdict(setup, calls)
-            seconds = clock.compare(calls, chosen.rounds)
+            seconds = measure.compare(calls, chosen.rounds)
         except FAULTS as fault:
             print(f"{name:20}{M:>8} x {N:<7}  failed: {type(fault).__name__}: {str(fault).splitlines()[0][:160]}",
                   flush=True)
@@ -172,7 +171,6 @@ def sweep(chosen) -> None:
     """Times every combination of a kernel's tuning parameters that gives a program of its own; the best of each size
     are printed.
     """
-    clock = Clock()
     for name, problem, M, N in sizes(chosen):
         setup = problem.setup(M, N)
         calls, seen = {"copy": copy_call(setup.moved)}, set()
@@ -188,7 +186,7 @@ def sweep(chosen) -> None:
                 print(f"  {tuning}: {str(fault).splitlines()[0][:120]}")
                 continue
             calls[str(tuning or "default")] = lambda kernel=kernel: kernel(*setup.inputs, *setup.outputs)
-        seconds = clock.compare(calls, max(7, chosen.rounds // 4))
+        seconds = measure.compare(calls, max(7, chosen.rounds // 4))
         print(f"{name} {M} x {N}: share of the copy rate, {len(calls) - 1} programs")
         for plan in dict.fromkeys([*sorted(seconds, key=seconds.get)[:6], "default"]):
             print(f"  {seconds['copy'] / seconds[plan]:6.3f} {seconds[plan] * 1e6:8.1f} us  {plan}", flush=True)

@@ -26,7 +26,7 @@ USED_OTHERWISE = {
     "pytest-xdist": ("tests/run.py", '"--dist"'),
 }
 # Libraries that are used where the user's program brings them, never required.
-OPTIONAL = {"torch"}
+OPTIONAL = {"cupy", "torch"}
 
 
 def name_of(requirement):

@@ -40,6 +40,7 @@ LAYERS = [
     "target",
     "einsum",
     "jit",
+    "bench",
     FRONT,
     "kernels",
     "testing",
