@@ -11,7 +11,8 @@
 // The rule: a machine with products of warpgroups; a kernel of whole warpgroups that multiplies by them, without
 // collectives; a loop of two or more stages, all of whose copies that can begin early are boxes of tensors that the
 // kernel leaves alone; loops and conditions around it that do not depend on memory that the kernel writes. Where only
-// the last fails, a warning names the value. Other loops are left to pipeline_loops.
+// the last fails, a warning names the value. Other loops are left to pipeline_loops. A ring has as many slots as the
+// loop has stages, or the most for which the block has the memory.
 // Before:  for k in T.Pipelined(n, num_stages=4):   After:  for k in T.serial(n):
 //              T.copy(A[k, :], x)                               T.ring_acquire(ring)
 //              T.gemm(x, y, c, dispatch="wgmma")                T.cp_async_bulk_tensor(A[k, :], x, barriers=ring)
@@ -79,8 +80,15 @@ class Rings final : public ScopedRewriter {
       }
       return s;
     }
-    if (!take_memory(*loop, *groups)) return s;
-    if (options_.choices) options_.choices->push_back({"T.Pipelined", s->span, "rings", {}});
+    std::string refused;
+    const int stages = stages_with_room(*loop, *groups, &refused);
+    if (stages < 2) return s;
+    take_memory(*loop, stages, *groups);
+    if (options_.choices) {
+      ScheduleChoice choice{"T.Pipelined", s->span, "rings", {}};
+      if (stages < loop->num_stages) choice.declined.push_back({fmt::format("rings of {}", loop->num_stages), refused});
+      options_.choices->push_back(std::move(choice));
+    }
     return ringed(*loop, *groups);
   }
 
@@ -136,7 +144,7 @@ class Rings final : public ScopedRewriter {
       }
     }
     if (out.empty()) return std::nullopt;
-    for (Group& group : out) group.overlaps = loop.num_stages > 2 && runs_on(body, group.last);
+    for (Group& group : out) group.overlaps = runs_on(body, group.last);
     return out;
   }
 
@@ -203,31 +211,51 @@ class Rings final : public ScopedRewriter {
     return out;
   }
 
-  /// Gives the buffers their slots, if the block has the memory.
-  bool take_memory(const For& loop, std::vector<Group>& groups) {
-    BufferMap slotted;
-    std::vector<Stmt> allocations;
-    int64_t more = 0;
+  static BufferRef slots_of(const Stmt& fill, int stages) {
+    const BufferRef& buffer = as<TileOp>(fill)->region(1).buffer;
+    return with_slots(declare_again(*buffer), stages, buffer->span);
+  }
+
+  /// The bytes that rings of so many stages take beside what the buffers have.
+  static int64_t bytes_of_rings(const std::vector<Group>& groups, int stages) {
+    int64_t out = 0;
     for (const Group& group : groups) {
       for (const Stmt& fill : group.fills) {
-        const BufferRef& buffer = as<TileOp>(fill)->region(1).buffer;
-        const BufferRef slots = with_slots(declare_again(*buffer), loop.num_stages, buffer->span);
-        more += bytes_of(*slots) - bytes_of(*buffer);
-        slotted.emplace(buffer.get(), slots);
-        allocations.push_back(alloc(slots, buffer->span));
+        out += bytes_of(*slots_of(fill, stages)) - bytes_of(*as<TileOp>(fill)->region(1).buffer);
       }
     }
-    if (!why_no_room(*enclosing_kernel(), loop.num_stages, extra_, more, options_).empty()) return false;
-    extra_ += more;
-    slotted_.insert(slotted.begin(), slotted.end());
-    memory_.insert(memory_.end(), allocations.begin(), allocations.end());
+    return out;
+  }
+
+  /// The stages of the loop, or the most below for which the block has the memory; 1 if it has none for two. `refused`
+  /// receives why it has none for more.
+  int stages_with_room(const For& loop, const std::vector<Group>& groups, std::string* refused) const {
+    for (int stages = loop.num_stages; stages > 1; --stages) {
+      const int64_t more = bytes_of_rings(groups, stages);
+      const std::string reason = why_no_room(*enclosing_kernel(), stages, extra_, more, options_);
+      if (reason.empty()) return stages;
+      if (refused->empty()) *refused = reason;
+    }
+    return 1;
+  }
+
+  /// Gives the buffers their slots.
+  void take_memory(const For& loop, int stages, std::vector<Group>& groups) {
+    extra_ += bytes_of_rings(groups, stages);
     for (Group& group : groups) {
-      group.ring = make_buffer("ring", {TypeCode::UInt, 64}, MemoryScope::Shared,
-                               {int_imm(2), int_imm(loop.num_stages)}, {}, {}, loop.span);
+      group.overlaps = group.overlaps && stages > 2;
+      for (const Stmt& fill : group.fills) {
+        const BufferRef slots = slots_of(fill, stages);
+        slotted_.emplace(as<TileOp>(fill)->region(1).buffer.get(), slots);
+        memory_.push_back(alloc(slots, slots->span));
+      }
+    }
+    for (Group& group : groups) {
+      group.ring = make_buffer("ring", {TypeCode::UInt, 64}, MemoryScope::Shared, {int_imm(2), int_imm(stages)}, {}, {},
+                               loop.span);
       memory_.push_back(alloc(group.ring, loop.span));
       begins_.push_back(event(TileOpcode::MbarrierInit, group, loop.span));
     }
-    return true;
   }
 
   static Stmt event(TileOpcode op, const Group& group, const Span& span) {

@@ -81,6 +81,31 @@ def test_budgets_of_registers():
             f"0, {threads}{takes}", f"{threads}, {fills}, elect=True"]
 
 
+def test_rings_have_as_many_slots_as_fit():
+    """Not as many as asked, rather than no rings: a stage takes 32 KiB."""
+    text = _core.print(dict(stages(gemm(128, 128, 64, 256, 8)))["make_rings"])
+    assert re.findall(r"slots=(\d+)", text) == ["7", "7"] and "T.alloc_shared((2, 7)" in text
+
+
+@needs_nvrtc
+def test_the_schedule_tells_of_fewer_slots():
+    function = gemm(128, 128, 64, 256, 8)
+    choice = next(each for each in helve.compile(function, target="cuda", arch="sm_90a").schedules()
+                  if each.operation == "T.Pipelined")
+    assert choice.schedule == "rings"
+    assert dict(choice.declined) == {
+        "rings of 8": "with 8 stages of it the kernel's buffers need 262144 bytes of shared memory, and 232448 are there "
+                      "for them"}
+
+
+def test_a_single_warp_fills_where_products_need_the_registers():
+    """With a further warpgroup 384 threads begin with 128 registers each, too few for 112 sums of one instruction."""
+    roles = [re.findall(r"with T\.role\((.*)\):", _core.print(last_stage(gemm(192, columns, 64, 384, 2))))[:2]
+             for columns in (200, 208)]
+    assert roles == [["0, 384, registers=160", "384, 128, registers=32, elect=True"],
+                     ["0, 384", "384, 32, elect=True"]]
+
+
 def test_operands_with_other_uses_have_rings_of_their_own():
     rng = np.random.default_rng(1)
     q, k, v = (rng.integers(-2, 3, shape).astype("float32") for shape in [(64, 32), (128, 32), (128, 32)])

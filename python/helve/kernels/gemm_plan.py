@@ -19,6 +19,8 @@ TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (
 EDGE = 48  # what an element of an edge costs, in elements of the area
 LARGE = 8192  # what an extent that is not known counts as
 STAGES = 4
+MOST_STAGES = 8
+IN_FLIGHT = 144 * 1024  # bytes of factors under way that hide the latency of memory, for a block that runs alone
 ROW_BYTES = 128  # of a tile of a factor, which a swizzle covers
 RESERVED = 2 * 1024  # bytes of a block that factors leave to others
 WARPGROUP = 128
@@ -59,7 +61,8 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         tile: rows and columns of a tile of C, multiples of 16.
         depth: terms that are multiplied at a time, a multiple of 32 bytes; by default 128 bytes.
         threads: threads per block, a multiple of 32.
-        stages: tiles of the factors in shared memory, 4 by default.
+        stages: tiles of the factors in shared memory; by default 4, or up to 8 of small tiles where no other block
+            shares the multiprocessor.
         blocks: blocks that take tiles in turn; by default as many as run at the same time, and no more than tiles.
 
     Raises:
@@ -84,8 +87,10 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     rows, columns = tile or min((each for each in TILES if each[0] * each[1] <= held * usual(each[0])), key=cost)
     threads = threads or usual(rows)
     depth = depth or ROW_BYTES // FACTORS[dtype]
-    stages = stages or STAGES
-    slots = stages * (rows + columns) * depth * FACTORS[dtype] + RESERVED
+    slot = (rows + columns) * depth * FACTORS[dtype]
+    alone = tiles(rows, columns) <= machine.processors
+    stages = stages or (max(STAGES, min(MOST_STAGES, IN_FLIGHT // slot)) if alone else STAGES)
+    slots = stages * slot + RESERVED
     resident = max(1, machine.shared_bytes // slots)
     blocks = blocks or min(tiles(rows, columns), machine.processors * resident)
     return GemmPlan(rows, columns, depth, threads, stages, blocks)
