@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import helve
+from helve.arguments import numpy_dtype
 from helve.cli import cache, doctor, libraries, main
 from helve.cli.mistakes import Mistake
+from helve.cli.programs import load, to_torch
 from nvrtc import needs_nvrtc
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,16 +96,10 @@ def test_run_on_a_mesh(folder, capsys):
 
 
 def test_show(folder, capsys):
-    assert printed(capsys, "show", "kernels.py") == helve.compile(load("double")).source("script") + "\n"
+    assert printed(capsys, "show", "kernels.py") == helve.compile(load("kernels.py:double")).source("script") + "\n"
     lowered = printed(capsys, "show", "kernels.py:double", "--stage", "llvm")
     assert "define" in lowered
     assert {"script", "lowered", "asm"} <= set(printed(capsys, "show", "kernels.py", "--stages").split())
-
-
-def load(name):
-    from helve.cli.programs import load
-
-    return load(f"kernels.py:{name}")
 
 
 @needs_nvrtc
@@ -223,10 +220,40 @@ def test_doctor_tells_gpus(monkeypatch):
 
 def test_doctor_tells_why_a_compiler_does_not_work(monkeypatch):
     monkeypatch.setattr(helve, "compile", lambda *args, **options: helve.parse("def"))
-    finding = doctor._compiler("LLVM", "llvm", "")
+    finding = doctor._compiler("LLVM", "llvm", "", [])
     assert finding.text and finding.remedy
     monkeypatch.setenv("HELVE_CACHE_LIMIT", "much")
-    assert str(doctor._cache()).startswith("missing  cache")
+    assert str(doctor._cache([])).startswith("missing  cache")
+
+
+@needs_nvrtc
+def test_doctor_tells_what_the_compiler_says_of_the_cache(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HELVE_CACHE_DIR", str(tmp_path / "file" / "kernels"))
+    monkeypatch.delenv("HELVE_CACHE_LIMIT", raising=False)
+    line, *below = printed(capsys, "doctor").splitlines()[-2:]
+    assert line.startswith("missing  cache       the cache folder ")
+    assert below[0].strip().startswith("help: set HELVE_CACHE_DIR to a folder that can be written")
+
+
+def test_warnings_of_helve_are_told_as_they_are(folder, capsys):
+    Path("warns.py").write_text("import warnings, helve\n"
+                                "warnings.warn(helve.Warning('warning[HV0000]: w', 'HV0000', 'w', [], ''))\n"
+                                "warnings.warn('other')\n" + KERNELS)
+    assert main(["show", "warns.py"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("warning[HV0000]: w\n") and "UserWarning: other" in told
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float8_e4m3", "bool", "int8", "uint16", "int64"])
+def test_arguments_move_to_torch(name):
+    torch = pytest.importorskip("torch")
+    value = (np.arange(6).reshape(2, 3) % 2).astype(numpy_dtype(name))
+    for each in (value, value[0, 1:2].reshape(())):
+        moved = to_torch(torch, each, "cpu")
+        assert moved.shape == each.shape and moved.double().tolist() == each.astype("float64").tolist()
+    with pytest.raises(TypeError):
+        to_torch(torch, value.T, "cpu")
 
 
 class Library:

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,9 +64,10 @@ def findings() -> Iterator[Finding]:
     """Everything that is looked for, in the order in which it is told."""
     yield Finding("helve", f"{helve.__version__} at {Path(helve.__file__).parent}, Python {platform.python_version()}")
     yield Finding("CPU", _cpu())
-    yield _compiler("LLVM", "llvm", "")
+    complaints: list[helve.Warning] = []
+    yield _compiler("LLVM", "llvm", "", complaints)
     yield from _gpus()
-    yield _compiler("NVRTC", "cuda", "sm_80")
+    yield _compiler("NVRTC", "cuda", "sm_80", complaints)
     yield _found("nvcc", libraries.nvcc_line(), "helve compiles by NVRTC and does without; to have it, install a CUDA "
                  "toolkit, or name it by HELVE_NVCC")
     yield _found("NCCL", libraries.nccl_version(), "this version of helve does not use it; meshes over several GPUs "
@@ -74,7 +76,7 @@ def findings() -> Iterator[Finding]:
                  "several machines will: install Open MPI or MPICH")
     for package, (names, remedy) in _PACKAGES.items():
         yield _found(package, next(filter(None, map(libraries.distribution, names)), None), remedy)
-    yield _cache()
+    yield _cache(complaints)
 
 
 def command(chosen: argparse.Namespace) -> None:
@@ -98,12 +100,15 @@ def _cpu() -> str:
             f"vectors of {machine.vector_bytes} bytes, caches of {', '.join(caches) or 'unknown size'}")
 
 
-def _compiler(name: str, target: str, arch: str) -> Finding:
-    """Compiles a kernel for the target."""
+def _compiler(name: str, target: str, arch: str, complaints: list[helve.Warning]) -> Finding:
+    """Compiles a kernel for the target; adds its warnings, of the cache, to the complaints."""
     try:
-        helve.compile(helve.parse(_CHECK), target=target, **({"arch": arch} if arch else {}))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            helve.compile(helve.parse(_CHECK), target=target, **({"arch": arch} if arch else {}))
     except helve.Error as fault:
         return Finding(name, fault.message, fault.help.replace("\n", "; "))
+    complaints += [each.message for each in caught if isinstance(each.message, helve.Warning)]
     version = libraries.nvrtc_version() if target == "cuda" else None
     return Finding(name, f'{version + ", " if version else ""}target="{target}" compiles')
 
@@ -125,8 +130,10 @@ def _gpus() -> Iterator[Finding]:
         yield Finding("GPU", "not found", remedy)
 
 
-def _cache() -> Finding:
+def _cache(complaints: list[helve.Warning]) -> Finding:
     folder = cache.folder()
+    if complaints:  # what the compiler says of it
+        return Finding("cache", complaints[0].message, complaints[0].help.replace("\n", "; "))
     try:
         text = f"{folder}: {cache.summary()}"
     except (OSError, Mistake) as fault:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     chosen = _parser().parse_args(arguments)
     try:
-        chosen.command(chosen)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            chosen.command(chosen)
         sys.stdout.flush()
     except BrokenPipeError:  # who reads has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,6 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(fault, file=sys.stderr)
         return 2
     return 0
+
+
+def _warn(message, category, filename, lineno, file=None, line=None) -> None:
+    """Prints a warning of helve as its text, any other as Python does."""
+    if issubclass(category, helve.Warning):
+        print(message, file=sys.stderr)
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _told(fault: helve.Error, caller: str) -> helve.Error:

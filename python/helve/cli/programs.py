@@ -142,7 +142,7 @@ def _arguments(function: _core.Function, sizes: dict[str, int], seed: int) -> li
 
 def _on_gpu(values: list) -> list | None:
     """The arrays on the GPU, by the library that has one; None without such a library."""
-    for library, move in (("torch", _to_torch), ("cupy", _to_cupy)):
+    for library, move in (("torch", to_torch), ("cupy", to_cupy)):
         try:
             return [move(__import__(library), value) if isinstance(value, np.ndarray) else value for value in values]
         except Exception:  # noqa: BLE001, S112 - no library, driver, device or dtype: each raises its own
@@ -150,14 +150,19 @@ def _on_gpu(values: list) -> list | None:
     return None
 
 
-def _to_torch(torch: Any, value: np.ndarray) -> Any:
-    like = torch.empty(0, device="cuda")
-    out = arrays.empty(value.shape, arrays.dtype_name(value.dtype), like)
+def to_torch(torch: Any, value: np.ndarray, device: str = "cuda") -> Any:
+    """A tensor with the contents of an array.
+
+    Raises:
+        NoArrays: PyTorch has no such dtype, or the array's elements do not follow each other.
+    """
+    out = arrays.empty(value.shape, arrays.dtype_name(value.dtype), torch.empty(0, device=device))
     if not value.flags.c_contiguous:
-        raise arrays.NoArrays("rows apart")
+        raise arrays.NoArrays("its elements do not follow each other")
     out.reshape(-1).view(torch.uint8).copy_(torch.from_numpy(value.reshape(-1).view(np.uint8)))
     return out
 
 
-def _to_cupy(cupy: Any, value: np.ndarray) -> Any:
+def to_cupy(cupy: Any, value: np.ndarray) -> Any:
+    """An array of CuPy with the contents of an array."""
     return cupy.asarray(value)
