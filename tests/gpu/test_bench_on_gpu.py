@@ -5,6 +5,7 @@ import pytest
 
 import helve
 from helve import T
+from helve.cli import main
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -46,3 +47,20 @@ def test_functions_without_arguments_and_arrays_of_the_host():
     host = np.ones((64, 4096), "float32")
     kernel = helve.compile(copy, target="cuda")
     assert helve.bench(kernel, host, host.copy(), rounds=1, cache="warm").peaks.machine == "cpu"
+
+
+def test_the_command_runs_on_a_gpu(tmp_path, capsys):
+    (tmp_path / "copies.py").write_text("""
+from helve import T
+
+@T.prim_func
+def copy(A: T.Tensor((256, 4096), "bfloat16"), B: T.Tensor((256, 4096), "bfloat16")):
+    with T.Kernel(256) as i:
+        for j in T.Parallel(4096):
+            B[i, j] = A[i, j]
+""")
+    assert main(["run", str(tmp_path / "copies.py"), "--target", "cuda", "--rounds", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "for cuda" in out and "copies to the GPU" not in out and "cold" in out
+    assert main(["doctor"]) == 0
+    assert "GPU 0" in capsys.readouterr().out

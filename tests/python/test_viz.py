@@ -233,7 +233,7 @@ def test_notebooks_show_layouts():
 
 
 def helve_command(*arguments):
-    command = [sys.executable, "-c", "from helve.cli import app; app()", *arguments]
+    command = [sys.executable, "-m", "helve", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
@@ -270,8 +270,8 @@ shape (2, 6)
 
 def test_the_command_explains_mistakes():
     wrong = helve_command("layout", "S[(2, 3) : (3")
-    assert wrong.returncode == 1 and wrong.stderr.startswith("error[HV05")
-    assert helve_command("layout", "S[6 : 1]", "--shape", "2,4").returncode == 1
+    assert wrong.returncode == 2 and wrong.stderr.startswith("error[HV05")
+    assert helve_command("layout", "S[6 : 1]", "--shape", "2,4").returncode == 2
     assert helve_command("layout", "S[6 : 1]", "--shape", "2,x").returncode == 2
     assert helve_command("layout", "S[6 : 1]", "--shape", "0,6").stderr.startswith("error[HV0512]")
     unwritable = helve_command("layout", "S[6 : 1]", "--svg", "/nowhere/out.svg")

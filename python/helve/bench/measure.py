@@ -96,7 +96,7 @@ def _named(candidates: Any) -> dict[str, Callable]:
         named = dict(candidates)
     elif isinstance(candidates, (list, tuple)):
         named = {}
-        for place, each in enumerate(candidates):
+        for each in candidates:
             name = _name_of(each)
             if name in named:
                 raise _refused(name, "candidates", "several have this name", "pass a dictionary that names each")

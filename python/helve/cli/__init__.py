@@ -1,8 +1,8 @@
-"""The command `helve`.
+"""The command `helve`, also `python -m helve`.
 
-A layout on the command line is a question asked in passing; it should not need a script.
+What is asked in passing (a layout, a stage of a kernel, what the machine has) should not need a script.
 """
 
-from helve.cli.main import app
+from helve.cli.main import main
 
-__all__ = ["app"]
+__all__ = ["main"]
