@@ -10,8 +10,8 @@
 // few thousand instructions is compiled as well alone; the call costs nothing beside it. Inside a loop statements may
 // share registers, and a call would cost each iteration something. A part keeps what it defines to itself: buffers that
 // others use as well are allocated before it, and values that others use stand between parts.
+#include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
@@ -22,8 +22,9 @@ namespace helve {
 namespace {
 
 constexpr size_t kManyStatements = 64;  // of a sequence that is cut
-constexpr int64_t kPart = 1024;          // instructions of a part, at least
-constexpr int64_t kLargeKernel = 4096;   // instructions, beyond which a kernel is cut
+constexpr int64_t kPart = 1024;         // instructions of a part, at least
+constexpr int64_t kMostOfPart = 2048;   // instructions beyond which a part waits for no use of a value
+constexpr int64_t kLargeKernel = 4096;  // instructions, beyond which a kernel is cut
 
 /// About the instructions of an operator on one vector or scalar.
 int64_t instructions(Op op) {
@@ -94,8 +95,11 @@ class Parts {
   /// Adds the statements from `first` up to the end of a part, which is returned.
   size_t add_from(size_t first) {
     int64_t count = 0;
-    size_t end = first;
-    while (end < stmts_.size() && count < kPart) count += instructions(stmts_[end++]);
+    size_t end = first, last = first;  // use of what the part binds
+    while (end < stmts_.size() && (count < kPart || (last >= end && count < kMostOfPart))) {
+      if (as<Bind>(stmts_[end])) last = std::max(last, last_use_[end]);
+      count += instructions(stmts_[end++]);
+    }
     for (size_t i = first; i < end; ++i) {
       if (!as<Bind>(stmts_[i]) || last_use_[i] < end) continue;
       out_.insert(out_.end(), stmts_.begin() + static_cast<std::ptrdiff_t>(first),

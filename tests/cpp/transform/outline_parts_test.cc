@@ -51,6 +51,23 @@ TEST(OutlineParts, KeepsWhatIsDefinedForOthersOutside) {
   expect_same_results(outline_parts, f);
 }
 
+TEST(OutlineParts, EndsWhereValuesAreUsed) {
+  const BufferRef x = param("X", kInt32, {600}), y = param("Y", kInt32, {600});
+  std::vector<Stmt> body = {store(y, {idx(0)}, int_imm(1, kInt32))};  // so that no use is at 1024 instructions
+  for (int64_t i = 0; i < 600; ++i) {
+    const VarRef value = make_var("value", kInt32);
+    body.push_back(bind(value, load(x, {idx(i)}) + int_imm(1, kInt32)));
+    if (i % 2) body.push_back(store(y, {idx(i - 1)}, Expr(value)));
+    body.push_back(store(y, {idx(i)}, Expr(value) * Expr(value)));
+  }
+  const FunctionRef f = function("main", {x, y}, one_block(std::move(body)));
+  const FunctionRef after = outline_parts(f, {});
+  size_t others = 0;
+  EXPECT_EQ(parts(after, &others).size(), 5u);
+  EXPECT_LT(others, 200u);  // the end of the sequence
+  expect_same_results(outline_parts, f);
+}
+
 TEST(OutlineParts, AllocatesWhatOthersUseBefore) {
   // The buffer is used by all statements, but the first ones.
   const BufferRef own = make_buffer("own", kInt32, MemoryScope::Local, {idx(1)});

@@ -274,11 +274,12 @@ TEST(Vectors, InnerLoopsRunInStep) {
   }
 }
 
-/// acc[l] += x[j * 16 + l]: the accumulator must live in a register, so the inner loop loads and stores nothing else.
+/// acc[l] += x[j * 16 + l] on the stack: the accumulator must live in a register, so the inner loop loads and stores
+/// nothing else.
 TEST(Vectors, LocalAccumulatorsBecomeRegisters) {
   VarRef n = var("n"), j = var("j"), l = var("l"), l2 = var("l2"), l3 = var("l3");
   BufferRef x = param("x", kFloat32, {Expr(n)}), out = param("out", kFloat32, {idx(16)}),
-            acc = local("acc", kFloat32, {16});
+            acc = at_place(local("acc", kFloat32, {16}), ArrayPlace::Stack);
   Stmt body =
       seq({alloc(acc), vectorized(l, 16, store(acc, {Expr(l)}, float_imm(0, kFloat32))),
            serial(j, floor_div(Expr(n), idx(16)),
