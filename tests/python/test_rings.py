@@ -94,8 +94,8 @@ def test_the_schedule_tells_of_fewer_slots():
                   if each.operation == "T.Pipelined")
     assert choice.schedule == "rings"
     assert dict(choice.declined) == {
-        "rings of 8": "with 8 stages of it the kernel's buffers need 262144 bytes of shared memory, and 232448 are there "
-                      "for them"}
+        "rings of 8": "with 8 stages of it the kernel's buffers need 262144 bytes of shared memory, and 232448 "
+                      "are there for them"}
 
 
 def test_a_single_warp_fills_where_products_need_the_registers():
