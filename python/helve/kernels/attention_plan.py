@@ -17,7 +17,7 @@ HEADS = (64, 128, 256)
 QUERIES = 128  # two warpgroups of 64
 THREADS = 256
 KEYS = {64: 128, 128: 128, 256: 64}  # by head, for products of warpgroups
-KEYS_OF_WARPS = {64: 64, 128: 64, 256: 32}
+KEYS_OF_WARPS = {64: 64, 128: 64, 256: 16}
 STAGES = 2
 
 
