@@ -1,4 +1,4 @@
-"""Kernels ready to use: of memory-bound operations, products and attention; each is also an example of how to write one.
+"""Kernels ready to use: norms and the like, products, attention; each is also an example of how it is written.
 
 A builder takes sizes, an element type and tuning parameters and returns a function for `helve.compile`;
 `helve.jit(builder)` does both and keeps the result.

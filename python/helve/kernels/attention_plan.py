@@ -31,7 +31,7 @@ class AttentionPlan:
         threads: threads per block.
         stages: tiles of keys and of values in shared memory; the compiler takes fewer where there is no room.
         blocks: blocks that take tiles of queries in turn.
-        registers: do weights stay in registers between the two products? Products of warps take them from shared memory.
+        registers: do weights stay in registers between the two products? Products of warps need them in shared memory.
     """
 
     queries: int

@@ -191,8 +191,8 @@ def _from(least: int) -> tuple[str, Callable[[object], bool]]:
 
 # What the arguments of builders are, by name: as a message says it, and as a test.
 _ARGUMENTS = {
-    **dict.fromkeys(["N", "M", "K", "D", "heads", "heads_kv", "queries", "keys", "elements", "rows", "clusters", "blocks",
-                     "tile"], _from(1)),
+    **dict.fromkeys(["N", "M", "K", "D", "heads", "heads_kv", "queries", "keys", "elements", "rows", "clusters",
+                     "blocks", "tile"], _from(1)),
     "on_chip": _from(0),
     "held": _from(0),
     "stages": _from(2),
