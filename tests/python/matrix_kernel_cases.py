@@ -49,3 +49,27 @@ def gemm(M, N, K, dtype="bfloat16", batch=None, known=(), **options):
     # Products of 16 bits are exact in float32; tensor cores keep some bits less of sums, of 8 bits far fewer.
     lost = 2.0**-10 if "8_" in dtype else 2.0**-18
     return Call(function, inputs, [x], [DTYPES[out]], rtol=STEP[out], atol=lost * size.max(initial=1.0))
+
+
+def attention(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, causal=False, lse=False, scale=None,
+              **tuning):
+    """M queries and N keys."""
+    rng = np.random.default_rng(M + 7 * N + 31 * head)
+    group = heads // (heads_kv or heads)
+    shapes = [(batch, heads, M, head), *[(batch, heads // group, N, head)] * 2]
+    inputs = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
+    Q, K, V = (each.astype(np.float64) for each in inputs)
+    K, V = (np.repeat(each, group, axis=1) for each in (K, V))
+    scores = Q @ np.swapaxes(K, 2, 3) * (head**-0.5 if scale is None else scale)
+    if causal:
+        scores[..., np.arange(N) > np.arange(M)[:, None] + N - M] = -np.inf
+    top = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        sums = np.where(total == 0, -np.inf, top + np.log(total))[..., 0]
+    result = weights @ V / np.where(total == 0, 1, total)
+    function = kernels.attention(heads, head, dtype, heads_kv=heads_kv, causal=causal, lse=lse, scale=scale, **tuning)
+    # Weights, at most 1, are rounded to the dtype before they multiply values.
+    return Call(function, inputs, [result, sums][: 1 + lse], [DTYPES[dtype], np.dtype(np.float32)][: 1 + lse],
+                rtol=STEP[dtype], atol=STEP[dtype] / 2 * np.abs(V).max(initial=1.0))

@@ -1,4 +1,4 @@
-"""Kernels ready to use: those that are bound by memory, and products; each is also an example of how it is written.
+"""Kernels ready to use: norms and the like, products, attention; each is also an example of how it is written.
 
 A builder takes sizes, an element type and tuning parameters and returns a function for `helve.compile`;
 `helve.jit(builder)` does both and keeps the result.
@@ -6,6 +6,7 @@ A builder takes sizes, an element type and tuning parameters and returns a funct
 
 from __future__ import annotations
 
+from helve.kernels.attention import attention
 from helve.kernels.cross_entropy import cross_entropy
 from helve.kernels.gemm import gemm
 from helve.kernels.layer_norm import layer_norm
@@ -19,6 +20,7 @@ from helve.kernels.swiglu import swiglu, swiglu_backward
 from helve.kernels.transpose import transpose
 
 __all__ = [
+    "attention",
     "column_sums",
     "cross_entropy",
     "gemm",

@@ -191,7 +191,8 @@ def _from(least: int) -> tuple[str, Callable[[object], bool]]:
 
 # What the arguments of builders are, by name: as a message says it, and as a test.
 _ARGUMENTS = {
-    **dict.fromkeys(["N", "M", "K", "D", "heads", "elements", "rows", "clusters", "blocks", "tile"], _from(1)),
+    **dict.fromkeys(["N", "M", "K", "D", "heads", "heads_kv", "queries", "keys", "elements", "rows", "clusters",
+                     "blocks", "tile"], _from(1)),
     "on_chip": _from(0),
     "held": _from(0),
     "stages": _from(2),
@@ -200,7 +201,8 @@ _ARGUMENTS = {
                 lambda value: isinstance(value, Integral) and value % 32 == 0 and 32 <= value <= MACHINE.block_threads),
     "eps": ("a number", lambda value: isinstance(value, Real)),
 }
-_CHOSEN = {"threads", "elements", "rows", "clusters", "blocks", "stages"}  # by the plan where they are None
+# by the plan, or another argument, where they are None
+_CHOSEN = {"threads", "elements", "rows", "clusters", "blocks", "stages", "heads_kv", "queries", "keys"}
 
 
 def check_arguments(**arguments) -> None:
