@@ -13,6 +13,7 @@
 #include "helve/driver/compile.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/runtime/disk_cache.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
@@ -245,6 +246,9 @@ void bind_driver(py::module_& module) {
       py::arg("function"),
       "Of a function in thread form: the buffers that a statement touches while a product by T.wgmma uses them, or "
       "that are registers of a product without a fence.");
+  module.def("cache_folder", &runtime::default_cache_folder, "The folder of compiled kernels of this user.");
+  module.def("cache_limit", &runtime::default_cache_limit,
+             "Bytes that it may have; 0 if it is turned off. Raises HV0911.");
   module.def("set_num_threads", &runtime::set_num_threads, py::arg("count"));
   module.def("thread_limit", [] { return int64_t{runtime::kThreadLimit}; });
   module.def("num_threads", &runtime::num_threads);

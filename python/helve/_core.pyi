@@ -1011,6 +1011,12 @@ def gpu_machine(arch: str) -> Machine | None:
 def host_machine() -> Machine:
     """The CPU of this process."""
 
+def cache_folder() -> str:
+    """The folder of compiled kernels of this user."""
+
+def cache_limit() -> int:
+    """Bytes that it may have; 0 if it is turned off. Raises HV0911."""
+
 def set_num_threads(count: int) -> None: ...
 def thread_limit() -> int: ...
 def num_threads() -> int: ...

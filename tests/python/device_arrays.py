@@ -4,6 +4,8 @@ import ml_dtypes
 import numpy as np
 import torch
 
+import helve
+
 # The tensor's type of an array's, and the integer of its size.
 SMALL = {
     np.dtype(ml_dtypes.bfloat16): (torch.bfloat16, "int16"),
@@ -25,3 +27,11 @@ def on_host(tensor, dtype):
     if dtype not in SMALL:
         return tensor.cpu().numpy()
     return tensor.view(getattr(torch, SMALL[dtype][1])).cpu().numpy().view(dtype)
+
+
+def check_on_device(call):
+    """Runs a call of the kernel library there, and checks its results (matrix_kernel_cases.py)."""
+    before = call.arguments()
+    tensors = [on_device(np.ascontiguousarray(each)) for each in before]
+    helve.compile(call.function, target="cuda")(*tensors)
+    call.check([on_host(tensor, each.dtype) for tensor, each in zip(tensors, before, strict=True)])

@@ -1,18 +1,18 @@
 """`helve cache`: the folder of compiled kernels, its size, and how to empty it.
 
-The compiler keeps to its limit by itself; this is for those who want to see it, or want the space now. The rules of the
-folder and of what an entry is are those of the compiler's own cache.
+The compiler keeps to its limit by itself; this is for those who want to see it, or want the space now. What an entry is
+follows the compiler's own cache.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import tempfile
 from pathlib import Path
 
+from helve import _core
 from helve.cli.mistakes import Mistake
+from helve.errors import Error
 
 _MAGIC = b"HELVEC"
 _ENTRY = re.compile(r"[0-9a-f]{64}")
@@ -21,13 +21,7 @@ _UNFINISHED = re.compile(r"\.new-[0-9-]+")
 
 def folder() -> Path:
     """The cache folder of this user."""
-    if named := os.environ.get("HELVE_CACHE_DIR"):
-        return Path(named)
-    if caches := os.environ.get("XDG_CACHE_HOME"):
-        return Path(caches) / "helve"
-    if home := os.environ.get("HOME"):
-        return Path(home) / ".cache" / "helve"
-    return Path(tempfile.gettempdir()) / f"helve-{os.getuid()}"
+    return Path(_core.cache_folder())
 
 
 def limit() -> int:
@@ -36,11 +30,10 @@ def limit() -> int:
     Raises:
         Mistake: HELVE_CACHE_LIMIT is no number.
     """
-    text = os.environ.get("HELVE_CACHE_LIMIT") or "1024"
-    if not re.fullmatch(r"[0-9]{1,13}", text):
-        raise Mistake(f"HELVE_CACHE_LIMIT is '{text}'",
-                      "give the largest size of the cache in MiB, a whole number; 0 turns the cache off")
-    return int(text) << 20
+    try:
+        return _core.cache_limit()
+    except Error as fault:
+        raise Mistake(fault.message, fault.help) from None
 
 
 def entries() -> list[Path]:
