@@ -120,6 +120,21 @@ def cross_entropy(M, N, dtype, label_dtype="int64", **tuning):
     return call(function, "float32", [x, label], [loss, lse], sums=(0, 1))
 
 
+def cross_entropy_backward(M, N, dtype, label_dtype="int64", **tuning):
+    """Row 1 does not count, row 2 has a label that is no column."""
+    random = Source(dtype)
+    x, X = random(M, N, mean=5.0)
+    label = random.rng.integers(0, N, M).astype(label_dtype)
+    lse = (X.max(1) + np.log(np.exp(X - X.max(1, keepdims=True)).sum(1))).astype(np.float32)
+    scale = random.rng.standard_normal(M).astype(np.float32)
+    softmax = np.exp(X - lse.astype(np.float64)[:, None])
+    dx = scale.astype(np.float64)[:, None] * (softmax - (np.arange(N) == label[:, None]))
+    label[1:2], dx[1:2] = -100, 0.0
+    label[2:3], dx[2:3] = N, np.nan
+    function = kernels.cross_entropy_backward(N, dtype, label_dtype=label_dtype, **tuning)
+    return call(function, dtype, [x, label, lse, scale], [dx])
+
+
 def rope(M, N, dtype, **tuning):
     """M positions; a head is two elements or more, and as many heads as give about N elements."""
     random = Source(dtype)
