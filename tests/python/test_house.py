@@ -43,6 +43,7 @@ LAYERS = [
     "bench",
     FRONT,
     "kernels",
+    "torch",
     "testing",
     "cli",
 ]

@@ -5,6 +5,7 @@ A kernel is kept for each specialisation, so that a program names neither the mo
 
 from helve.jit.builder import JitBuilder, TensorSpec
 from helve.jit.function import JitFunction, jit
+from helve.jit.options import JitOptions
 from helve.jit.store import KernelStore
 
-__all__ = ["JitBuilder", "JitFunction", "KernelStore", "TensorSpec", "jit"]
+__all__ = ["JitBuilder", "JitFunction", "JitOptions", "KernelStore", "TensorSpec", "jit"]
