@@ -41,6 +41,7 @@ LAYERS = [
     "einsum",
     "jit",
     "bench",
+    "autotune",
     FRONT,
     "kernels",
     "torch",
