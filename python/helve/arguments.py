@@ -35,6 +35,10 @@ def cast_integer(value: int, dtype: str) -> int:
 _PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs, cast=cast_integer), "__builtins__": {}}
 
 
+class NegativeExtent(ValueError):
+    """A tensor would have less than no elements along an axis: no call has such arguments."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """What a call is made of.
@@ -123,6 +127,7 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
 
     Raises:
         MemoryError: they would have more.
+        NegativeExtent: the extents that the recipe deals give a tensor an extent below zero.
     """
     rng = np.random.default_rng(recipe.seed)
     known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
@@ -134,6 +139,9 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
     for param in function.params:
         if not isinstance(param, _core.Var):
             shape = tuple(evaluate(extent, known) for extent in param.shape)
+            for axis, extent in enumerate(shape):
+                if extent < 0:
+                    raise NegativeExtent(f"'{param.name}' would have {extent} elements along axis {axis}")
             places[param.name] = shape, [evaluate(stride, known) for stride in param.strides]
     if limit is not None and sum(_span(*place) for place in places.values()) > limit:
         raise MemoryError(f"the arguments have more than {limit} elements")

@@ -23,7 +23,7 @@ import helve
 import helve.testing
 from cuda_on_host import HostKernels, aligned, blocks_and_extents, launches_once, slot_of, version
 from helve import _core
-from helve.testing import PIPELINES, Recipe, assert_same, interpret, make_arguments, recipes
+from helve.testing import PIPELINES, NegativeExtent, Recipe, assert_same, interpret, make_arguments, recipes
 from undispatched import undispatched
 
 CALLS = 3
@@ -133,6 +133,7 @@ def accepted_calls(function):
 
     Raises:
         helve.Error: it accepts none; this is why the first was refused.
+        NegativeExtent: no call has the extents that were tried first.
         OutOfSteps, MemoryError: those that it does not refuse are too large.
     """
     fault, calls = None, []
@@ -140,7 +141,7 @@ def accepted_calls(function):
         try:
             arguments = make_arguments(function, recipe, ELEMENTS)
             interpret(function, *arguments, check="all", steps=STEPS)
-        except (helve.Error, *TOO_LARGE) as problem:
+        except (helve.Error, NegativeExtent, *TOO_LARGE) as problem:
             if fault is None or isinstance(problem, TOO_LARGE):
                 fault = problem
             continue
@@ -166,6 +167,8 @@ def check(program):
         kernels = _check_lowered(program, function, mesh, lowered) if lowered else []
     except helve.Error as fault:
         return Outcome(program, "refused", f"{fault.code}")
+    except NegativeExtent as fault:
+        return Outcome(program, "refused", str(fault))
     except TOO_LARGE as fault:
         return Outcome(program, "large", str(fault))
     except (AssertionError, helve.InternalError) as fault:

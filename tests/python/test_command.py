@@ -39,6 +39,17 @@ def fill(n, value):
 if __name__ == "__main__":
     raise SystemExit("not by the command")
 """
+SHORTER = """
+from helve import T
+
+N = T.dyn("N")
+
+@T.prim_func
+def shorter(A: T.Tensor((N,), "float32"), B: T.Tensor((N - 5,), "float32")):
+    with T.Kernel(1):
+        for i in T.serial(N - 5):
+            B[i] = A[i + 5]
+"""
 
 
 @pytest.fixture
@@ -120,6 +131,8 @@ def test_show_cuda_without_a_gpu(folder, capsys):
     (["run", "kernels.py", "--size", "N=3"], "error: 'double' has no open extent 'N'\nhelp: its open extents are: M\n"),
     (["run", "kernels.py", "--size", "M=2147483647"], "error: the arguments do not fit in memory: the arguments have "
      "more than 2147483648 elements\nhelp: give smaller extents by --size\n"),
+    (["run", "shorter.py", "--size", "N=4"], "error: 'B' would have -1 elements along axis 0\n"
+     "help: give larger extents by --size\n"),
     (["run", "two.py"], "error: 'two.py' has 2 kernels\nhelp: name one: two.py:double; they are double, other\n"),
     (["run", "empty.py"], "error: 'empty.py' has no kernel\n"
      "help: give a call that makes one: empty.py:builder(4096)\n"),
@@ -128,6 +141,7 @@ def test_show_cuda_without_a_gpu(folder, capsys):
 def test_mistakes(folder, capsys, words, message):
     Path("two.py").write_text(KERNELS + "\nother = fill(3, 1.0)\n")
     Path("empty.py").write_text("")
+    Path("shorter.py").write_text(SHORTER)
     assert refused(capsys, *words) == message
 
 

@@ -309,6 +309,22 @@ def test_check_finds_a_wrong_promise():
     assert len(s) == 0
 
 
+def test_comparisons_leave_out_extents_below_zero():
+    """The sizes that comparisons try are too small for some programs: no call has them."""
+    n = T.dyn("N")
+
+    @T.prim_func
+    def shorter(A: T.Tensor((n,), "float32"), B: T.Tensor((n - 5,), "float32")):
+        with T.Kernel(1):
+            for i in T.serial(n - 5):
+                B[i] = A[i + 5]
+
+    s = helve.Schedule(shorter, check=True)
+    s.split("i", 4)
+    with pytest.raises(helve.testing.NegativeExtent, match="'B' would have -4 elements along axis 0"):
+        helve.testing.make_arguments(shorter, helve.testing.Recipe((1,)))
+
+
 @pytest.mark.parametrize("factor", [0, -1, 2**31 + 1, 2**70, 1.5, "4", True, None])
 def test_factors_are_whole_numbers_from_1(factor):
     refused("HV1005", lambda: schedule(ROW).split("i", factor))

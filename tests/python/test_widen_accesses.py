@@ -108,6 +108,7 @@ def test_widening_again_changes_nothing():
     assert _core.print(_core.widen_accesses(form)) == _core.print(form)
 
 
+@pytest.mark.wrong_programs
 def test_the_interpreter_moves_accesses_as_the_machine_does():
     """Lane 1 would read what lane 0 stored; as vectors, all lanes read before any stores."""
     @T.prim_func

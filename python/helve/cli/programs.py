@@ -16,7 +16,7 @@ import numpy as np
 
 import helve
 from helve import _core, arrays
-from helve.arguments import Recipe, make_arguments
+from helve.arguments import NegativeExtent, Recipe, make_arguments
 from helve.cli.mistakes import Mistake
 from helve.errors import suggestion
 from helve.schedule import Schedule
@@ -138,6 +138,8 @@ def _arguments(function: _core.Function, sizes: dict[str, int], seed: int) -> li
         return make_arguments(function, Recipe(extents, 0, 2, seed), _MOST_ELEMENTS)
     except MemoryError as fault:
         raise Mistake(f"the arguments do not fit in memory: {fault}", "give smaller extents by --size") from None
+    except NegativeExtent as fault:
+        raise Mistake(str(fault), "give larger extents by --size") from None
 
 
 def _on_gpu(values: list) -> list | None:

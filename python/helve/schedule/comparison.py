@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from helve import _core
-from helve.arguments import make_arguments, recipes
+from helve.arguments import NegativeExtent, make_arguments, recipes
 from helve.errors import Error, error
 
 _ELEMENTS = 1 << 16  # of all arguments of a run
@@ -35,7 +35,7 @@ def compare(before: _core.Function, after: _core.Function, step: _core.TraceStep
     for recipe in recipes(before):
         try:
             wanted = make_arguments(before, recipe, _ELEMENTS)
-        except MemoryError:
+        except (MemoryError, NegativeExtent):
             continue
         if _refusal(before, wanted) is not None:
             continue

@@ -3,7 +3,7 @@
 Every stage of a compile is a program: it can be interpreted, printed and parsed, and these functions do so.
 """
 
-from helve.arguments import Recipe, evaluate, numpy_dtype, recipes
+from helve.arguments import NegativeExtent, Recipe, evaluate, numpy_dtype, recipes
 from helve.testing.arguments import make_arguments
 from helve.testing.stages import (
     PIPELINES,
@@ -21,7 +21,7 @@ from helve.testing.stages import (
 )
 
 __all__ = [
-    "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "check_lowered", "check_stages",
-    "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype",
+    "NegativeExtent", "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "check_lowered",
+    "check_stages", "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype",
     "placements", "recipes", "stage_check", "with_variant",
 ]

@@ -26,6 +26,7 @@ def make_arguments(function: PrimFunc | _core.Function, recipe: Recipe = _USUAL,
 
     Raises:
         MemoryError: they would have more.
+        helve.testing.NegativeExtent: the extents that the recipe deals give a tensor an extent below zero.
         helve.Error: HV0806 for anything but a function.
     """
     return arguments.make_arguments(core_function(function), recipe, limit)

@@ -51,7 +51,7 @@ def fate(source, build, mutant, tests):
         for test in tests:
             ran = command([str(build / "src" / test), "--gtest_brief=1"], source)
             if ran.returncode:
-                failed = [each.split()[-1] for each in ran.stdout.splitlines() if each.startswith("[  FAILED  ]")]
+                failed = [each.split()[3] for each in ran.stdout.splitlines() if each.startswith("[  FAILED  ]")]
                 return f"caught by {failed[0] if failed else f'the end of {test}'}"
         return "survives"
     finally:
