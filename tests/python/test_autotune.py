@@ -126,6 +126,34 @@ def test_outputs_options_and_other_arguments(timed):
     assert found.kernel.outputs == ("B",) and found.kernel(a)[3] == 9.0 and found.best == {"tile": 8}
 
 
+@helve.jit(out="B", fast_math=True)
+def shift(x, amount, tile=64):
+    """Of the form that helve.jit takes: what it sees of an array is a TensorSpec."""
+    size, = x.shape
+
+    @T.prim_func
+    def main(A: T.Tensor((size,), x.dtype), B: T.Tensor((size,), x.dtype)):
+        with T.Kernel(T.ceildiv(size, tile)) as b:
+            for i in T.Parallel(tile):
+                if b * tile + i < size:
+                    B[b * tile + i] = A[b * tile + i] + amount
+    return main
+
+
+def test_a_builder_under_jit_has_its_options(timed):
+    a, _ = arrays()
+    found = helve.autotune(shift, {"tile": [32, 8]}, a, 2.0)
+    assert found.best == {"tile": 8} and found.kernel.outputs == ("B",) and found.kernel(a)[3] == 5.0
+    assert text_of(lambda: helve.autotune(shift, {"tile": [8]}, a, 2.0, out="B")) == """\
+error[HV0108]: 'helve.autotune' cannot take 'shift' for 'builder': it is under helve.jit, and has its outputs and \
+options
+help: leave them out here, or pass the function without helve.jit"""
+    assert text_of(lambda: helve.autotune(shift, {"tile": [8]}, a)) == """\
+error[HV0104]: 'shift' needs an argument for 'amount'
+help: give it in every point of the space, or by functools.partial; to a builder under helve.jit, behind the \
+space"""
+
+
 def test_what_adds_is_compared_from_the_same_start(timed):
     a, b = arrays("int32")
     helve.autotune(add_up, {"tile": [8, 16, 32]}, a, b)
@@ -330,7 +358,8 @@ error[HV0103]: 'scale' has no parameter 'warps'
 help: its parameters are: tile=64, threads=64, factor=2.0, dtype='float32'"""),
     "a keyword is missing": (tuned([{}], build=add_up), """\
 error[HV0104]: 'add_up' needs an argument for 'tile'
-help: give it in every point of the space, or by functools.partial(add_up, tile=...)"""),
+help: give it in every point of the space, or by functools.partial; to a builder under helve.jit, behind the \
+space"""),
     "no builder": (tuned({"tile": [8]}, build=4), """\
 error[HV0108]: 'helve.autotune' cannot take 4 for 'builder': it is no function
 help: pass a function that returns a kernel function"""),

@@ -44,7 +44,7 @@ def points_of(builder: Callable, space: Any) -> list[Point]:
 def _check_keywords(builder: Callable, point: Point) -> None:
     parameters = inspect.signature(builder).parameters
     kinds = inspect.Parameter
-    name = getattr(builder, "__name__", None) or getattr(getattr(builder, "func", None), "__name__", "builder")
+    name = name_of(builder)
     known = [each for each, parameter in parameters.items()
              if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)]
     text = ", ".join(map(str, parameters.values())) or "none"
@@ -57,7 +57,15 @@ def _check_keywords(builder: Callable, point: Point) -> None:
         optional = parameter.kind in (kinds.VAR_KEYWORD, kinds.VAR_POSITIONAL) or parameter.default is not kinds.empty
         if not optional and (each not in point or parameter.kind is kinds.POSITIONAL_ONLY):
             raise error("MissingArgument", function=name, parameter=each, parameters=text,
-                        fixes=[f"give it in every point of the space, or by functools.partial({name}, {each}=...)"])
+                        fixes=["give it in every point of the space, or by functools.partial; to a builder under "
+                               "helve.jit, behind the space"])
+
+
+def name_of(builder: Callable) -> str:
+    """What a builder is called, below functools.partial too."""
+    while not hasattr(builder, "__name__") and hasattr(builder, "func"):
+        builder = builder.func
+    return getattr(builder, "__name__", "the builder")
 
 
 def text_of(point: Point) -> str:

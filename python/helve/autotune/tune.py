@@ -5,6 +5,7 @@ Candidates are compiled side by side and measured one by one, never both at a ti
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 import warnings
@@ -18,10 +19,11 @@ from helve.autotune.compiling import Compiler, Recipe, default_jobs, reason_of
 from helve.autotune.progress import Progress
 from helve.autotune.record import Record, digest
 from helve.autotune.results import Candidate, Tuned
-from helve.autotune.space import Point, points_of, refused, text_of
+from helve.autotune.space import Point, name_of, points_of, refused, text_of
 from helve.bench import bench
 from helve.bench.devices import device_name
 from helve.errors import Error, Warning, error, shown
+from helve.jit import JitBuilder, spec_of
 from helve.mesh import Mesh
 from helve.target import Kernel, at_caller, check_options, check_target, compile, core_function, mesh_shape
 
@@ -36,6 +38,8 @@ def autotune(builder: Callable, space: Mapping[str, Sequence] | Sequence[Mapping
     Args:
         builder: called with the keywords of a point, returns a kernel function. A ValueError that it raises, and
             whatever helve refuses, takes the point out of the search. Other arguments are given by functools.partial.
+            Or a builder under `helve.jit`, which has outputs and options of its own: it is called with `args`, of
+            arrays their `TensorSpec`s, as well as with the keywords, and its kernels with the arrays among them.
         space: keyword values: a dictionary of lists, all combinations of which are tried, or a list of dictionaries.
         args: what each kernel is called with. What a call writes to them stays written.
         out, mesh, options: as `helve.compile` takes them.
@@ -57,8 +61,18 @@ def autotune(builder: Callable, space: Mapping[str, Sequence] | Sequence[Mapping
         helve.Error: HV0103, HV0104 or HV0108 for arguments that are not these, a space of which every point is refused,
             which lists the reasons, or a candidate whose results differ from the first one's.
     """
-    argument: int | str = 1
+    argument: int | str = 0
     try:
+        if isinstance(builder, JitBuilder):
+            given = {"out": out, "target": target, "mesh": mesh, **options}
+            if any(value is not None for value in given.values()):
+                raise refused(builder.__name__, "builder", "it is under helve.jit, and has its outputs and options",
+                              "leave them out here, or pass the function without helve.jit")
+            out, target, mesh = builder.options.out, builder.options.target, builder.options.mesh
+            options = builder.options.others
+            builder = functools.partial(builder.__wrapped__, *map(spec_of, args))
+            args = tuple(each for each in args if is_array(each))
+        argument = 1
         points = points_of(builder, space)
         argument = "target"
         if target is not None:
@@ -128,10 +142,9 @@ class _Search:
         def over() -> bool:
             return seconds is not None and self._best is not None and time.monotonic() - begin >= seconds
 
-        name = getattr(self._builder, "__name__", "kernels")
         ahead = list(self._points)
         with warnings.catch_warnings(), Compiler(self._recipe, jobs) as compiler, \
-                Progress(name, len(ahead), progress) as line:
+                Progress(name_of(self._builder), len(ahead), progress) as line:
             warnings.simplefilter("ignore", Warning)
             while ahead and not over():
                 batch = []  # points that have to be compiled, with their functions
