@@ -1,6 +1,7 @@
 """The kernel library as operators of PyTorch: results and gradients against PyTorch's own in float64, and graphs."""
 
 import functools
+import importlib
 import re
 import subprocess
 import sys
@@ -319,3 +320,46 @@ except ImportError as fault:
 def test_without_pytorch_the_remedy_is_named():
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "helve.torch needs PyTorch, which is not installed: pip install torch\n"
+
+
+class OnDevice:
+    """What the operators ask of a tensor to choose its kernel."""
+
+    device = torch.device("cuda")
+
+
+def test_a_tensor_of_a_gpu_gets_a_kernel_for_it(monkeypatch):
+    options = importlib.import_module("helve.jit.options")
+    library = importlib.import_module("helve.torch.library")
+    targets = []
+    monkeypatch.setattr(options, "compile", lambda func, target, *args, **named: targets.append(target))
+    found = library.Kernels(helve.kernels.softmax, "Y")
+    found(OnDevice(), 40, "float32")
+    found(x, 40, "float32")
+    assert targets == ["cuda", "llvm"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_gpu_the_kernel_for_one_is_refused():
+    library = importlib.import_module("helve.torch.library")
+    with pytest.raises(helve.Error) as caught:
+        library.Kernels(helve.kernels.softmax, "Y")(OnDevice(), 40, "float32")
+    assert re.fullmatch("HV0(803|9..)", caught.value.code)
+
+
+@pytest.mark.parametrize(("capability", "planned"), [((7, 5), "sm_80"), ((8, 0), "sm_80"), ((8, 9), "sm_89"),
+                                                     ((9, 0), "sm_90a"), ((12, 0), "sm_120")])
+def test_tiles_are_planned_for_the_device(capability, planned, monkeypatch):
+    library = importlib.import_module("helve.torch.library")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert library.architecture(OnDevice()) == planned and library.architecture(x) == "sm_90a"
+
+
+def test_rows_stay_symbols_in_a_graph():
+    graphs = []
+    compiled = torch.compile(lambda x, w: ht.rms_norm(x, w) + ht.softmax(x), dynamic=True, fullgraph=True,
+                             backend=lambda graph, inputs: graphs.append(graph) or graph)
+    for rows, columns in ((2, 8), (3, 8), (5, 12)):
+        a, w = torch.randn(rows, columns), torch.randn(columns)
+        torch.testing.assert_close(compiled(a, w), F.rms_norm(a, (columns,), w, 1e-6) + a.softmax(-1))
+    assert len(graphs) == 1

@@ -101,9 +101,11 @@ def rows_of(x: torch.Tensor) -> torch.Tensor:
 
 
 def architecture(x: torch.Tensor) -> str:
-    """What tiles are planned for: the architecture of the tensor's GPU, the newest in the table for a CPU."""
+    """What tiles are planned for: the architecture of the tensor's GPU, with the products of warpgroups where it has
+    them; for a CPU, on which tiles hardly matter, that of the builders' own default.
+    """
     if x.device.type != "cuda":
         return "sm_90a"
     major, minor = torch.cuda.get_device_capability(x.device)
-    name = f"sm_{major}{minor}"
-    return next(each for each in (f"{name}a", name, "sm_80") if _core.gpu_machine(each) is not None)
+    name = "sm_90a" if major == 9 else f"sm_{major}{minor}"
+    return name if _core.gpu_machine(name) is not None else "sm_80"
