@@ -136,6 +136,36 @@ def test_extents_of_results_follow_from_the_inputs():
     assert compiled(torch.zeros(3, 9), 4)[0].shape == (7, 3) and compiled(torch.zeros(9, 6), 2)[0].shape == (8, 2)
 
 
+@T.prim_func
+def two_results(A: T.Tensor((M, N), "float64"), W: T.Tensor((N,), "float64"), B: T.Tensor((M, N), "float64"),
+                C: T.Tensor((M, N), "float64")):
+    with T.Kernel(M) as i:
+        for j in T.Parallel(N):
+            B[i, j] = T.exp(A[i, j])
+            C[i, j] = A[i, j] * W[j]
+
+
+@T.prim_func
+def two_results_backward(B: T.Tensor((M, N), "float64"), w: T.Tensor((N,), "float64"),
+                         grad_B: T.Tensor((M, N), "float64"), d_C: T.Tensor((M, N), "float64"),
+                         dA: T.Tensor((M, N), "float64")):
+    with T.Kernel(M) as i:
+        for j in T.Parallel(N):
+            dA[i, j] = B[i, j] * grad_B[i, j] + w[j] * d_C[i, j]
+
+
+def test_gradients_of_several_results():
+    op = helve.torch.op("test_helve::two", two_results, out=("B", "C"), backward=two_results_backward)
+    a, w = doubles(3, 5), doubles(5, grad=False)
+    assert torch.autograd.gradcheck(lambda a: op(a, w), a)
+    gradient, = torch.autograd.grad(op(a, w)[1].sum(), a)  # the other result counts as 0
+    torch.testing.assert_close(gradient, w.expand(3, 5))
+    w.requires_grad_()
+    b, c = op(a, w)
+    assert torch.autograd.grad((b + c).sum(), (a, w), allow_unused=True)[1] is None
+    torch.library.opcheck(op, (a, w.detach()))
+
+
 def test_what_is_written_is_declared():
     op = helve.torch.op("test_helve::add_to", add_to)
     assert str(op._schema) == "test_helve::add_to(Tensor A, Tensor(a1!) B) -> ()"
@@ -380,3 +410,11 @@ def on_meta(operator, dtype, *shape):
 def test_what_is_no_operator_is_refused(case):
     call, text = REFUSED[case]
     assert text_of(call) == text
+
+
+@pytest.mark.parametrize("name", ["aten::relu", "prim::scaled"])
+def test_names_of_pytorch_are_refused(name):
+    before = torch.relu(torch.tensor(-1.0))
+    first, remedy = text_of(lambda: op(name, scaled, out="B")).split("\n")
+    assert first.startswith(f"error[HV0108]: 'helve.torch.op' cannot take '{name}' for 'name': PyTorch refuses it: ")
+    assert remedy == "help: choose another name" and torch.relu(torch.tensor(-1.0)) == before
