@@ -154,6 +154,18 @@ def two_results_backward(B: T.Tensor((M, N), "float64"), w: T.Tensor((N,), "floa
             dA[i, j] = B[i, j] * grad_B[i, j] + w[j] * d_C[i, j]
 
 
+def test_a_gradient_in_python():
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.factor = inputs[1]
+
+    op = helve.torch.op("test_helve::python", scaled, out="B", setup_context=setup,
+                        backward=lambda ctx, db: (2 * ctx.saved_tensors[0] * ctx.factor * db, None))
+    a = doubles(3, 5)
+    assert torch.autograd.gradcheck(lambda a: op(a, 1.5), a) and torch.autograd.gradgradcheck(lambda a: op(a, 1.5), a)
+    torch.library.opcheck(op, (a, 2.0))
+
+
 def test_gradients_of_several_results():
     op = helve.torch.op("test_helve::two", two_results, out=("B", "C"), backward=two_results_backward)
     a, w = doubles(3, 5), doubles(5, grad=False)
@@ -362,8 +374,13 @@ help: name a result after an input of the forward kernel, with a D in front"""),
     "gradient in Python": (lambda: op("test_helve::a", scaled, out="B", backward=builder_of_lists), """\
 error[HV0108]: 'helve.torch.op' cannot take 'builder_of_lists' for 'backward': it is neither a kernel function nor an \
 operator that helve.torch.op made
-help: make an operator of it first, by helve.torch.op; for a gradient in Python, \
-torch.library.register_autograd("test_helve::a", ...)"""),
+help: make an operator of it first, by helve.torch.op; with a gradient in Python give setup_context="""),
+    "kernel and context": (lambda: op("test_helve::a", scaled, out="B", backward=misnamed, setup_context=print), """\
+error[HV0108]: 'helve.torch.op' cannot take 'misnamed' for 'backward': with setup_context= it is a function of Python
+help: give both as torch.library.register_autograd takes them, or no setup_context="""),
+    "no backward": (lambda: op("test_helve::a", scaled, out="B", setup_context=print), """\
+error[HV0108]: 'helve.torch.op' cannot take None for 'backward': with setup_context= it is a function of Python
+help: give both as torch.library.register_autograd takes them, or no setup_context="""),
     "gradient of a write": (lambda: op("test_helve::a", add_to, backward=misnamed), """\
 error[HV0108]: 'helve.torch.op' cannot take 'misnamed' for 'backward': 'test_helve::a' writes to its inputs, and \
 PyTorch has no gradients of such operators
