@@ -6,6 +6,7 @@ What is imported here is public; the rest is reached through its own modules.
 from helve import cute, dist, viz
 from helve import language as T
 from helve._core import __version__
+from helve.autotune import autotune
 from helve.bench import bench
 from helve.errors import (
     BoundsError,
@@ -62,6 +63,7 @@ __all__ = [
     "UnsupportedError",
     "Warning",
     "__version__",
+    "autotune",
     "axis",
     "bench",
     "compile",

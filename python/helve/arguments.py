@@ -27,12 +27,12 @@ INTEGERS = ((-4, 9), (0, 4), (0, 2), (1, 2))
 _DTYPES = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "int4": ml_dtypes.int4}
 
 
-def _cast(value: int, dtype: str) -> int:
+def cast_integer(value: int, dtype: str) -> int:
     """T.cast of an integer, which wraps around."""
     return value if dtype == "index" else int(np.array(value & (2**64 - 1), "uint64").astype(dtype))
 
 
-_PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs, cast=_cast), "__builtins__": {}}
+_PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs, cast=cast_integer), "__builtins__": {}}
 
 
 class NegativeExtent(ValueError):

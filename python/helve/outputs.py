@@ -31,6 +31,7 @@ class Outputs:
         names: of the outputs, in the order in which a call returns them.
         positions: their places among the parameters.
         inputs: the places of all other parameters, in order.
+        params: the outputs themselves.
 
     Raises:
         helve.Error: an output that is none (HV0815), or whose shape the inputs do not give (HV0816).
@@ -42,21 +43,28 @@ class Outputs:
         self.positions = _positions(function, out)
         self.names = tuple(params[position].name for position in self.positions)
         self.inputs = tuple(p for p in range(len(params)) if p not in self.positions)
-        self._dtypes = [params[position].dtype for position in self.positions]
+        self.params = tuple(params[position] for position in self.positions)
         tensors = [p for p in self.inputs if isinstance(params[p], _core.Buffer)]
         self._like = tensors[0] if tensors else None
         if self._like is None and target == "cuda":
             raise _refusal(function, self.names[0], "no input is a tensor, which would tell the device and the stream",
                            f"leave out= out, and pass '{self.names[0]}'")
-        self._shapes = self._shape_function(tensors)
+        self._shapes = self.shape_function({"index": operator.index})
         first = ", ".join(str(extent) for extent in params[self.positions[0]].shape)
         self._declared = f"({first})"
 
-    def _shape_function(self, tensors: list[int]) -> Callable:
-        """From all arguments, those of outputs being anything, to the shapes of the outputs."""
+    def shape_function(self, known: dict[str, Any]) -> Callable:
+        """From all arguments, those of outputs being anything, to the shapes of the outputs.
+
+        Args:
+            known: `index`, which makes an extent of a scalar argument, and `T`, whose functions extents are made with
+                where they are no numbers.
+        """
         params = self._function.params
         sources = {}  # variable -> text of its value in the arguments
-        for position in tensors:
+        for position in self.inputs:
+            if not isinstance(params[position], _core.Buffer):
+                continue
             for dim, extent in enumerate(params[position].shape):
                 if isinstance(extent, _core.Var):
                     sources.setdefault(extent, f"args[{position}].shape[{dim}]")
@@ -69,8 +77,7 @@ class Outputs:
                 for variable in variables_of(extent):
                     if variable not in sources:
                         raise error("OutputShape", parameter=name, extent=variable.name)
-        return evaluator(shapes, {variable.name: text for variable, text in sources.items()},
-                         {"index": operator.index})
+        return evaluator(shapes, {variable.name: text for variable, text in sources.items()}, known)
 
     def runner(self, run: Callable) -> Callable:
         """The call of a kernel that `run` runs on all arguments: it allocates the outputs that it is not given."""
@@ -105,11 +112,11 @@ class Outputs:
         except Exception as problem:  # noqa: BLE001 - whatever objects are given for arrays and numbers
             raise self._wrong_input(values) or self._failure(0, self._declared, _words(problem)) from None
         like = None if self._like is None else values[self._like]
-        for n, (position, shape, dtype) in enumerate(zip(self.positions, shapes, self._dtypes)):
+        for n, (position, shape, param) in enumerate(zip(self.positions, shapes, self.params)):
             if values[position] is not None:
                 continue
             try:
-                values[position] = empty(shape, dtype, like)
+                values[position] = empty(shape, param.dtype, like)
             except Exception as problem:  # noqa: BLE001 - the library's own
                 fault = self._wrong_input(values)
                 if fault is None:

@@ -56,7 +56,13 @@ def shown_path(filename: str) -> str:
     return filename.removeprefix(folder)
 
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_inner = (os.path.join(os.path.dirname(os.path.abspath(__file__)), ""),)
+
+
+def add_inner(folder: str) -> None:
+    """Lets the code below a folder count as helve's own: that of a library which calls helve for a user."""
+    global _inner
+    _inner = tuple(dict.fromkeys((*_inner, os.path.join(os.path.abspath(folder), ""))))
 
 
 def outside(frame: FrameType) -> tuple[FrameType, int]:
@@ -65,7 +71,7 @@ def outside(frame: FrameType) -> tuple[FrameType, int]:
     Code of helve calls its own interface too; errors and warnings name the line of a user.
     """
     found, steps = frame, 0
-    while found.f_code.co_filename.startswith(_PACKAGE) and found.f_back is not None:
+    while found.f_code.co_filename.startswith(_inner) and found.f_back is not None:
         found, steps = found.f_back, steps + 1
     return found, steps
 

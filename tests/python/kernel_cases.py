@@ -106,18 +106,33 @@ def softmax_backward(M, N, dtype, **tuning):
                 [Y * (DY - (DY * Y).sum(1, keepdims=True))])
 
 
-def cross_entropy(M, N, dtype, label_dtype="int64", **tuning):
-    """Row 1 does not count, row 2 has a label that is no column."""
+def cross_entropy(M, N, dtype, label_dtype="int64", ignore=-100, **tuning):
+    """Row 1 does not count, row 2 has a label that is no column; `ignore` may be a column too."""
     random = Source(dtype)
     x, X = random(M, N, mean=5.0)
     label = random.rng.integers(0, N, M).astype(label_dtype)
     peak = X.max(1)
     lse = peak + np.log(np.exp(X - peak[:, None]).sum(1))
     loss = lse - X[np.arange(M), label]
-    label[1:2], loss[1:2] = -100, 0.0
-    label[2:3], loss[2:3] = N, np.nan
-    function = kernels.cross_entropy(N, dtype, label_dtype=label_dtype, **tuning)
+    label[1:2], label[2:3], loss[2:3] = ignore, N, np.nan
+    loss[label == ignore] = 0.0
+    function = kernels.cross_entropy(N, dtype, label_dtype=label_dtype, ignore=ignore, **tuning)
     return call(function, "float32", [x, label], [loss, lse], sums=(0, 1))
+
+
+def cross_entropy_backward(M, N, dtype, label_dtype="int64", ignore=-100, **tuning):
+    """Row 1 does not count, row 2 has a label that is no column; `ignore` may be a column too."""
+    random = Source(dtype)
+    x, X = random(M, N, mean=5.0)
+    label = random.rng.integers(0, N, M).astype(label_dtype)
+    lse = (X.max(1) + np.log(np.exp(X - X.max(1, keepdims=True)).sum(1))).astype(np.float32)
+    scale = random.rng.standard_normal(M).astype(np.float32)
+    softmax = np.exp(X - lse.astype(np.float64)[:, None])
+    dx = scale.astype(np.float64)[:, None] * (softmax - (np.arange(N) == label[:, None]))
+    label[1:2], label[2:3], dx[2:3] = ignore, N, np.nan
+    dx[label == ignore] = 0.0
+    function = kernels.cross_entropy_backward(N, dtype, label_dtype=label_dtype, ignore=ignore, **tuning)
+    return call(function, dtype, [x, label, lse, scale], [dx])
 
 
 def rope(M, N, dtype, **tuning):

@@ -209,7 +209,7 @@ def test_doctor_finds_and_remedies(monkeypatch, capsys):
     assert below == " " * 21 + "help: for arrays of JAX: pip install jax"
     named = [line[9:20].strip() for line in lines if line[:1] != " "]
     assert named == ["helve", "CPU", "LLVM", "driver", "NVRTC", "nvcc", "NCCL", "MPI", "numpy", "ml_dtypes", "torch",
-                     "cupy", "jax", "matplotlib", "cache"]
+                     "cupy", "jax", "rich", "matplotlib", "cache"]
     for line, below in zip(lines, [*lines[1:], ""]):
         assert line.startswith("missing") == below.strip().startswith("help: ")
 
@@ -335,10 +335,11 @@ def test_the_cache_is_shown_and_cleared(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("HELVE_CACHE_LIMIT", raising=False)
     assert printed(capsys, "cache") == f"{tmp_path}/kernels\n0 entries, 0 bytes of at most 1.0 GiB\n"
     ours = [entry(), entry(".new-1-2-3", b"")]
-    others = [entry("1" * 64, b"other"), entry("notes.txt"), entry(version="own")]
+    others = [entry("1" * 64, b"other"), entry("notes.txt"), entry(version="own"), entry("a.jsonl", b"{}", "autotune")]
+    ours.append(entry("b.jsonl", b'{"circumstances": {}}\n', "autotune"))
     (link := tmp_path / "kernels" / "v1" / ("2" * 64)).symlink_to(others[1])
-    assert printed(capsys, "cache", "show").splitlines()[1] == "2 entries, 1.0 KiB of at most 1.0 GiB"
-    assert printed(capsys, "cache", "clear").splitlines()[1] == "removed 2 entries, 1.0 KiB"
+    assert printed(capsys, "cache", "show").splitlines()[1] == "3 entries, 1.0 KiB of at most 1.0 GiB"
+    assert printed(capsys, "cache", "clear").splitlines()[1] == "removed 3 entries, 1.0 KiB"
     assert not any(path.exists() for path in ours) and all(path.exists() for path in [*others, link])
     monkeypatch.setenv("HELVE_CACHE_LIMIT", "0")
     assert printed(capsys, "cache").splitlines()[1] == "0 entries, 0 bytes; turned off by HELVE_CACHE_LIMIT"

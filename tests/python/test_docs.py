@@ -35,6 +35,8 @@ def test_examples(path):
     text = path.read_text()
     if any('target="cuda", arch=' in example.code for example in make.examples(text)) and library() is None:
         pytest.skip("an example compiles for a GPU, and libnvrtc is not installed")
+    if any(re.search(r"^import torch$", example.code, re.M) for example in make.examples(text)):
+        pytest.importorskip("torch")
     assert list(make.examples(text)), "a page without an example"
     assert make.with_outputs(text, path.name) == text, "look at what python docs/generate.py --outputs changes"
 

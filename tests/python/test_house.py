@@ -41,8 +41,10 @@ LAYERS = [
     "einsum",
     "jit",
     "bench",
+    "autotune",
     FRONT,
     "kernels",
+    "torch",
     "testing",
     "cli",
 ]

@@ -46,6 +46,11 @@ SMALL = [
       for case in (cases.rms_norm, cases.layer_norm)),
     *((case, 5, 150, "float32", {"threads": 32, "cluster": 4, "clusters": 2}) for case in cases.BACKWARD),
     *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 2, "clusters": 3}) for case in cases.BACKWARD),
+    (cases.cross_entropy, 4, 77, "float32", {"ignore": 5}),
+    (cases.cross_entropy, 4, 300, "float32", {**LONG, "ignore": 0, "label_dtype": "int32"}),
+    (cases.cross_entropy_backward, 5, 77, "bfloat16", {"ignore": 5}),
+    (cases.cross_entropy_backward, 5, 77, "float16", {}),
+    (cases.cross_entropy_backward, 3, 300, "float32", {"threads": 32, "elements": 4, "label_dtype": "int32"}),
     (cases.rope, 5, 60, "bfloat16", {}),
     (cases.rope, 3, 30, "float32", {"threads": 32}),
     (cases.swiglu, 5, 77, "float16", {"threads": 32, "elements": 2}),
@@ -141,6 +146,10 @@ def test_torch_agrees():
     helve.compile(kernels.cross_entropy(333))(kernel_inputs[0], label, loss, lse)
     wanted = functional.cross_entropy(x.detach(), label, reduction="none")
     torch.testing.assert_close(loss.double(), wanted, rtol=1e-5, atol=1e-5)
+    scale, dx = torch.randn(9), torch.empty(9, 333)
+    helve.compile(kernels.cross_entropy_backward(333))(kernel_inputs[0], label, lse, scale, dx)
+    wanted, = torch.autograd.grad(functional.cross_entropy(x, label, reduction="none"), x, scale.double())
+    torch.testing.assert_close(dx.double(), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_large_means_do_not_spoil_the_variance():
@@ -193,6 +202,7 @@ def test_plans_cover_the_row():
         lambda: kernels.layer_norm(8, elements=0),
         lambda: kernels.row_sums(8, on_chip=-1),
         lambda: kernels.cross_entropy(8, label_dtype="uint8"),
+        lambda: kernels.cross_entropy_backward(8, label_dtype="uint8"),
         lambda: kernels.rope(1, 3),
         lambda: kernels.rope(1, 4, "int8"),
         lambda: kernels.swiglu(8, "int8"),
@@ -215,7 +225,7 @@ def test_arguments_out_of_range_are_refused(build):
 
 OF_ROWS = [kernels.cross_entropy, kernels.layer_norm, kernels.layer_norm_backward, kernels.rms_norm,
            kernels.rms_norm_backward, kernels.softmax, kernels.softmax_backward, kernels.row_sums, kernels.column_sums,
-           kernels.swiglu, kernels.swiglu_backward]
+           kernels.swiglu, kernels.swiglu_backward, kernels.cross_entropy_backward]
 
 
 @pytest.mark.parametrize("builder", OF_ROWS, ids=name_of)
@@ -351,6 +361,8 @@ LARGE = {
     "softmax_backward_32k": (kernels.softmax_backward, (32768, "bfloat16")),
     "cross_entropy_32k": (kernels.cross_entropy, (32768, "bfloat16")),
     "cross_entropy_50257": (kernels.cross_entropy, (50257, "bfloat16")),
+    "cross_entropy_backward_32k": (kernels.cross_entropy_backward, (32768, "bfloat16")),
+    "cross_entropy_backward_50257": (kernels.cross_entropy_backward, (50257, "bfloat16")),
     "rope": (kernels.rope, (32, 128, "bfloat16")),
     "swiglu": (kernels.swiglu, (11008, "bfloat16")),
     "swiglu_backward": (kernels.swiglu_backward, (11008, "bfloat16")),

@@ -350,7 +350,8 @@ def test_a_kernel_tells_what_it_is():
 
 
 CASES = ["rms_norm", "layer_norm", "rms_norm_backward", "layer_norm_backward", "softmax", "softmax_backward",
-         "cross_entropy", "rope", "swiglu", "swiglu_backward", "transpose", "row_sums", "column_sums"]  # fmt: skip
+         "cross_entropy", "cross_entropy_backward", "rope", "swiglu", "swiglu_backward", "transpose", "row_sums",
+         "column_sums"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -71,6 +71,16 @@ def test_rms_norm_shows_a_stage(stage, expected, capsys):
     assert expected in capsys.readouterr().out
 
 
+def test_pytorch(capsys):
+    pytest.importorskip("torch")
+    load("03_pytorch").main(steps=20)
+    operator, gradient, checked, *losses = capsys.readouterr().out.splitlines()
+    assert operator == "the operator: tutorial::signed_square(Tensor X) -> Tensor"
+    assert float(gradient.rpartition(" ")[2]) <= 1e-5 and checked == "opcheck: SUCCESS"
+    before, after = (float(line.rpartition(" ")[2]) for line in losses)
+    assert after < 0.8 * before
+
+
 def test_layouts(capsys):
     load("02_layouts").main()
     out = capsys.readouterr().out

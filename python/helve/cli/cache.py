@@ -1,4 +1,4 @@
-"""`helve cache`: the folder of compiled kernels, its size, and how to empty it.
+"""`helve cache`: the folder of compiled kernels and of what was measured, its size, and how to empty it.
 
 The compiler keeps to its limit by itself; this is for those who want to see it, or want the space now. What an entry is
 follows the compiler's own cache.
@@ -16,6 +16,7 @@ from helve.errors import Error
 
 _MAGIC = b"HELVEC"
 _ENTRY = re.compile(r"[0-9a-f]{64}")
+_RECORD = b'{"circumstances"'
 _UNFINISHED = re.compile(r"\.new-[0-9-]+")
 
 
@@ -37,7 +38,9 @@ def limit() -> int:
 
 
 def entries() -> list[Path]:
-    """The files that the compiler stored, entries that a write left unfinished included; nothing else."""
+    """The files that the compiler stored, entries that a write left unfinished included, and the records of
+    helve.autotune; nothing else.
+    """
     found = []
     for path in folder().glob("v*/*"):
         if path.is_symlink() or not path.is_file():
@@ -47,6 +50,11 @@ def entries() -> list[Path]:
         elif _ENTRY.fullmatch(path.name):
             with path.open("rb") as file:
                 if file.read(len(_MAGIC)) == _MAGIC:
+                    found.append(path)
+    for path in folder().glob("autotune/*.jsonl"):
+        if not path.is_symlink() and path.is_file():
+            with path.open("rb") as file:
+                if file.read(len(_RECORD)) == _RECORD:
                     found.append(path)
     return found
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import re
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import helve
 from helve import _core
+from helve.bench.devices import cpu_name
 from helve.cli import cache, libraries
 from helve.cli.mistakes import Mistake
 
@@ -34,6 +34,7 @@ _PACKAGES = {
     "cupy": (["cupy-cuda13x", "cupy-cuda12x", "cupy"],
              "for arrays of CuPy, and times on a GPU: pip install cupy-cuda13x"),
     "jax": (["jax"], "for arrays of JAX: pip install jax"),
+    "rich": (["rich"], 'for the progress of helve.autotune: pip install "helve[tune]"'),
     "matplotlib": (["matplotlib"], 'for plots, and pictures as PNG and PDF: pip install "helve[plot]"'),
 }
 
@@ -91,12 +92,8 @@ def _found(name: str, text: str | None, remedy: str) -> Finding:
 
 def _cpu() -> str:
     machine = _core.host_machine()
-    try:
-        model = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    except OSError:
-        model = None
     caches = [cache.size_text(size) for size in (machine.first_cache, machine.second_cache, machine.last_cache) if size]
-    return (f"{model[1] if model else platform.machine()}, {machine.processors} cores, {helve.num_threads()} threads, "
+    return (f"{cpu_name()}, {machine.processors} cores, {helve.num_threads()} threads, "
             f"vectors of {machine.vector_bytes} bytes, caches of {', '.join(caches) or 'unknown size'}")
 
 

@@ -130,7 +130,7 @@ class JitBuilder:
         target = self.options.target or ("cuda" if on_cuda else "llvm")
 
         def make() -> Kernel:
-            built = self._builder(*map(_spec, bound.args), **{k: _spec(v) for k, v in bound.kwargs.items()})
+            built = self._builder(*map(spec_of, bound.args), **{k: spec_of(v) for k, v in bound.kwargs.items()})
             return self.options.compile(built, target)
 
         kernel = self._store.find_or_make(tuple(key), make)
@@ -211,8 +211,12 @@ def _constant_key(value: Any) -> Hashable:
     raise _NoKey(value, reason)
 
 
-def _spec(value: Any) -> Any:
-    """An array as the builder sees it; every other value itself."""
+def spec_of(value: Any) -> Any:
+    """An array as a builder sees it; every other value itself.
+
+    Raises:
+        helve.Error: HV0107 for an array of a dtype that helve does not have.
+    """
     if not is_array(value):
         return value
     name = dtype_name(value.dtype)

@@ -29,6 +29,7 @@ class JitFunction(PrimFunc):
 
     Attributes:
         options: what it is compiled with.
+        returns: the parameters that a call makes and returns, by name, in order.
     """
 
     def __init__(self, func: PrimFunc, options: JitOptions):
@@ -38,9 +39,9 @@ class JitFunction(PrimFunc):
         self._store = KernelStore()
         named = func.outputs or None if options.out is None else options.out
         outputs = outputs_of(func.function, named, options.target)
-        names = outputs.names if outputs is not None else ()
-        self.__signature__ = signature(func.function, names)
-        self._text = call_text(func.function, names)
+        self.returns: tuple[str, ...] = outputs.names if outputs is not None else ()
+        self.__signature__ = signature(func.function, self.returns)
+        self._text = call_text(func.function, self.returns)
         self.__module__ = func.__module__
         # Where the argument is that tells the target: the place among all parameters, among inputs, and the name.
         self._place: tuple[int, int, str] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from helve.kernels.attention import attention
 from helve.kernels.cross_entropy import cross_entropy
+from helve.kernels.cross_entropy_backward import cross_entropy_backward
 from helve.kernels.gemm import gemm
 from helve.kernels.layer_norm import layer_norm
 from helve.kernels.layer_norm_backward import layer_norm_backward
@@ -23,6 +24,7 @@ __all__ = [
     "attention",
     "column_sums",
     "cross_entropy",
+    "cross_entropy_backward",
     "gemm",
     "layer_norm",
     "layer_norm_backward",

@@ -70,7 +70,7 @@ def _whole_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan
                 if b * rows + i < M:
                     label = T.index(LABEL[b * rows + i])
                     LSE[b * rows + i] = total[i]
-                    if label >= 0 and label < N:
+                    if label >= 0 and label < N and label != ignore:
                         LOSS[b * rows + i] = total[i] - X[b * rows + i, label]
                     else:
                         LOSS[b * rows + i] = 0.0 if label == ignore else T.nan()
@@ -121,7 +121,7 @@ def _long_rows(N: int, dtype: str, label_dtype: str, ignore: int, plan: RowPlan)
             for i in T.Parallel(1):
                 label = T.index(LABEL[b + i])
                 LSE[b + i] = lse[i]
-                if label >= 0 and label < N:
+                if label >= 0 and label < N and label != ignore:
                     LOSS[b + i] = lse[i] - X[b + i, label]
                 else:
                     LOSS[b + i] = 0.0 if label == ignore else T.nan()
