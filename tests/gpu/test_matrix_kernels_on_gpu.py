@@ -38,6 +38,11 @@ def test_products_of_any_extents(shape, turned):
     check(cases.gemm(*shape, "float16", known="MNK", **options, **ALL))
 
 
+@pytest.mark.parametrize("rows", [1, 64, 65, 200, 300, 513])
+def test_few_rows_have_tiles_of_their_own(rows):
+    check(cases.gemm(rows, 4096, 264, "bfloat16", known="NK", transpose_B=True, **ALL))
+
+
 @pytest.mark.parametrize("options", [{"activation": "gelu", "bias": True}, {"activation": "silu", "residual": True},
                                      {"batch": 5, **ALL}, {"batch": 3, "out": "float32"}], ids=str)
 def test_what_follows_a_product(options):

@@ -196,6 +196,24 @@ def test_two_arguments_that_are_only_read_may_be_one():
     agree(main, lambda: [numbers(11), np.zeros(11, "float32")], 2 * numbers(11))
 
 
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_call_leaves_out_what_caller_and_callee_leave_out(shifted):
+    @T.prim_func
+    def moved(A: T.Tensor((N,), "float32"), BY: T.Tensor((1,), "float32") if shifted else None,
+              B: T.Tensor((N,), "float32")):
+        with T.Kernel(1):
+            for i in T.serial(N):
+                B[i] = A[i] + BY[0] if shifted else A[i]
+
+    @T.prim_func
+    def main(A: T.Tensor((M,), "float32"), BY: T.Tensor((1,), "float32") if shifted else None,
+             B: T.Tensor((M,), "float32")):
+        moved(A, BY=BY, B=B)
+
+    make = lambda: [numbers(5), *([np.full(1, 3, "float32")] if shifted else []), np.zeros(5, "float32")]  # noqa: E731
+    agree(main, make, numbers(5) + 3 * shifted)
+
+
 def test_functions_are_found_as_python_finds_them():
     class library:  # noqa: N801 - stands for a module
         double = scale

@@ -11,7 +11,7 @@ from nvrtc import compile_cubin, needs_nvrtc
 import helve
 import helve.testing
 from helve import _core, kernels
-from helve.kernels.gemm_plan import GemmPlan, plan_gemm
+from helve.kernels.gemm_plan import GemmPlan, plan_gemm, plans_by_rows
 
 TINY = {"tile": (64, 32), "depth": 32, "stages": 3, "blocks": 3}  # blocks take several tiles each
 ALL = {"bias": True, "activation": "relu", "residual": True}
@@ -101,6 +101,29 @@ def test_plans():
     assert plan_gemm(64, 64, "bfloat16", 100).blocks == 100
     older = plan_gemm(None, None, "bfloat16", arch="sm_80")
     assert older.rows * older.columns <= 64 * older.threads
+
+
+def test_rows_of_a_call_have_tiles_for_few_and_for_many():
+    plans = plans_by_rows(None, 4096, "bfloat16")
+    assert [(most, plan.tile) for most, plan in plans] == [
+        (128, (64, 64)), (256, (128, 64)), (512, (128, 128)), (None, (128, 256))]
+    assert plans == [(most, plan_gemm(most, 4096, "bfloat16")) for most, _ in plans]
+    for alone in (plans_by_rows(100, 4096, "bfloat16"), plans_by_rows(None, None, "bfloat16"),
+                  plans_by_rows(None, 4096, "bfloat16", tile=(64, 64))):
+        assert [most for most, _ in alone] == [None]
+
+
+@pytest.mark.parametrize("options", [{}, {"bias": True, "batch": 2}], ids=str)
+def test_a_call_chooses_by_its_rows(options):
+    """At both sides of every border, of one kernel."""
+    calls = [cases.gemm(M, 1024, 16, "float16", known="NK", **options) for M in (0, 1, 512, 513)]
+    kernel = helve.compile(calls[0].function)
+    assert len(re.findall("if M < ", kernel.source("host"))) == len(plans_by_rows(
+        None, 1024, "float16", count=None if "batch" in options else 1)) - 1 > 0
+    for call in calls:
+        arguments = call.arguments()
+        kernel(*arguments)
+        call.check(arguments)
 
 
 @pytest.mark.parametrize(("options", "message"), [

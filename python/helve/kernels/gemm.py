@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helve import T
-from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plan_gemm
+from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plan_gemm, plans_by_rows
 from helve.kernels.rows import check_arguments
 
 ACTIVATIONS = {
@@ -51,7 +51,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     """
     check_gemm(dtype, out, transpose_A, transpose_B, activation, ACTIVATIONS)
     check_arguments(**{name: extent for name, extent in (("M", M), ("N", N), ("K", K)) if extent is not None})
-    plan = plan_gemm(M, N, dtype, **{"count": None if batch else 1, **tuning})
+    plans = plans_by_rows(M, N, dtype, **{"count": None if batch else 1, **tuning})
     out = out or (dtype if dtype in OUTPUTS else "bfloat16")
     activate = activation if callable(activation) else ACTIVATIONS[activation]
     M, N, K = (T.dyn(name) if extent is None else extent for name, extent in (("M", M), ("N", N), ("K", K)))
@@ -59,11 +59,9 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     left = T.Tensor((*front, K, M) if transpose_A else (*front, M, K), dtype)
     right = T.Tensor((*front, N, K) if transpose_B else (*front, K, N), dtype)
     result = T.Tensor((*front, M, N), out)
-    rows, columns, depth, stages = plan.rows, plan.columns, plan.depth, plan.stages
 
-    @T.prim_func
-    def gemm(A: left, B: right, SCALE: T.Tensor((1,), "float32") if scale else None,
-             BIAS: T.Tensor((N,), out) if bias else None, RESIDUAL: result if residual else None, C: result):
+    def product(plan, A, B, SCALE, BIAS, RESIDUAL, C):
+        rows, columns, depth, stages = plan.rows, plan.columns, plan.depth, plan.stages
         with T.Kernel(plan.blocks, threads=plan.threads):
             a = T.alloc_shared((depth, rows) if transpose_A else (rows, depth), dtype)
             b = T.alloc_shared((columns, depth) if transpose_B else (depth, columns), dtype)
@@ -96,4 +94,16 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
                 for i, j in T.Persistent([T.ceildiv(M, rows), T.ceildiv(N, columns)]):
                     tile(A, B, C, i * rows, j * columns, lambda m, n: RESIDUAL[m, n])
 
-    return gemm
+    rest = None
+    for most, plan in reversed(plans):
+        @T.prim_func
+        def gemm(A: left, B: right, SCALE: T.Tensor((1,), "float32") if scale else None,
+                 BIAS: T.Tensor((N,), out) if bias else None, RESIDUAL: result if residual else None, C: result):
+            if rest is None or M <= most:
+                product(plan, A, B, SCALE, BIAS, RESIDUAL, C)
+            else:
+                rest(A, B, SCALE=SCALE, BIAS=BIAS, RESIDUAL=RESIDUAL, C=C)
+
+        rest = gemm
+
+    return rest

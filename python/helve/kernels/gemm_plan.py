@@ -18,6 +18,7 @@ OUTPUTS = ("bfloat16", "float16", "float32")
 TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (64, 128), (64, 64)]
 EDGE = 48  # what an element of an edge costs, in elements of the area
 LARGE = 8192  # what an extent that is not known counts as
+FEW_ROWS = (64, 128, 256, 512)  # up to which results of a number of rows that is not known have tiles of their own
 STAGES = 4
 MOST_STAGES = 8
 IN_FLIGHT = 144 * 1024  # bytes of factors under way that hide the latency of memory, for a block that runs alone
@@ -45,6 +46,11 @@ class GemmPlan:
     threads: int
     stages: int
     blocks: int
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.rows, self.columns
 
 
 def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *, arch: str = "sm_90a",
@@ -94,6 +100,28 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     resident = max(1, machine.shared_bytes // slots)
     blocks = blocks or min(tiles(rows, columns), machine.processors * resident)
     return GemmPlan(rows, columns, depth, threads, stages, blocks)
+
+
+def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tuple[int | None, GemmPlan]]:
+    """Plans, and the rows up to which each is the right one: of as few as there are tiles for them, and of many last.
+
+    Args:
+        M: rows of C; None for as many as a call has, where N is known. Known rows have one plan.
+        N: columns of C.
+        dtype: of the factors.
+        tuning: other parameters of `plan_gemm`. A tile that is given is that of all rows.
+
+    Raises:
+        ValueError: an argument is out of its range.
+    """
+    steps = (None,) if M is not None or N is None or "tile" in tuning else (*FEW_ROWS, None)
+    plans: list[tuple[int | None, GemmPlan]] = []
+    for most in steps:
+        plan = plan_gemm(M if most is None else most, N, dtype, **tuning)
+        if plans and plan.tile == plans[-1][1].tile:
+            del plans[-1]
+        plans.append((most, plan))
+    return plans
 
 
 def check_gemm(dtype: str, out: str | None, transpose_A: bool, transpose_B: bool, activation: str | Callable | None,

@@ -26,7 +26,7 @@ def call(expressions: Expressions, function: PrimFunc, node: ast.Call) -> _core.
     context.calls = True
     params = function.function.params
     signature = Signature(function.name, tuple(Parameter(p.name) for p in params))
-    given = match(context, signature, node)
+    given = match(context, signature, _without_none(expressions, node, signature))
     values = []
     for param in params:
         argument = given[param.name]
@@ -34,6 +34,16 @@ def call(expressions: Expressions, function: PrimFunc, node: ast.Call) -> _core.
         values.append((make(expressions, function.name, param, argument), context.span(argument)))
     return _core.call(function.function, values, context.mesh, context.mesh_tensors, context.may_alias,
                       context.assumptions, span)
+
+
+def _without_none(expressions: Expressions, node: ast.Call, signature: Signature) -> ast.Call:
+    """The call without names that are None for parameters that the function does not have: where an annotation of both
+    functions is None, what the caller leaves out is left out of the call.
+    """
+    known = {parameter.name for parameter in signature.parameters}
+    keywords = [each for each in node.keywords if each.arg is None or each.arg in known
+                or not isinstance(each.value, ast.Name) or expressions.evaluate(each.value) is not None]
+    return ast.copy_location(ast.Call(node.func, node.args, keywords), node)
 
 
 def _tensor(expressions: Expressions, function: str, param: _core.Buffer, node: ast.expr) -> _core.Buffer:
