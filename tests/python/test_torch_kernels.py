@@ -72,6 +72,7 @@ PRODUCTS = {
     "both transposed": ({"transpose_a": True, "transpose_b": True}, [(24, 5), (10, 24)]),
     "a batch": ({"transpose_b": True}, [(3, 5, 24), (3, 10, 24)]),
     "bias": ({"transpose_b": True}, [(5, 24), (10, 24), (10,)]),
+    "a batch with all": ({"transpose_a": True, "activation": "gelu"}, [(3, 24, 5), (3, 24, 10), (10,), (3, 5, 10)]),
     "bias and residual": ({}, [(5, 24), (24, 10), (10,), (5, 10)]),
     **{activation: ({"activation": activation}, [(5, 24), (24, 10), (10,), (5, 10)])
        for activation in ("relu", "silu", "gelu")},

@@ -136,6 +136,48 @@ def test_extents_of_results_follow_from_the_inputs():
     assert compiled(torch.zeros(3, 9), 4)[0].shape == (7, 3) and compiled(torch.zeros(9, 6), 2)[0].shape == (8, 2)
 
 
+@T.prim_func
+def two_results(A: T.Tensor((M, N), "float64"), W: T.Tensor((N,), "float64"), B: T.Tensor((M, N), "float64"),
+                C: T.Tensor((M, N), "float64")):
+    with T.Kernel(M) as i:
+        for j in T.Parallel(N):
+            B[i, j] = T.exp(A[i, j])
+            C[i, j] = A[i, j] * W[j]
+
+
+@T.prim_func
+def two_results_backward(B: T.Tensor((M, N), "float64"), w: T.Tensor((N,), "float64"),
+                         grad_B: T.Tensor((M, N), "float64"), d_C: T.Tensor((M, N), "float64"),
+                         dA: T.Tensor((M, N), "float64")):
+    with T.Kernel(M) as i:
+        for j in T.Parallel(N):
+            dA[i, j] = B[i, j] * grad_B[i, j] + w[j] * d_C[i, j]
+
+
+def test_a_gradient_in_python():
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.factor = inputs[1]
+
+    op = helve.torch.op("test_helve::python", scaled, out="B", setup_context=setup,
+                        backward=lambda ctx, db: (2 * ctx.saved_tensors[0] * ctx.factor * db, None))
+    a = doubles(3, 5)
+    assert torch.autograd.gradcheck(lambda a: op(a, 1.5), a) and torch.autograd.gradgradcheck(lambda a: op(a, 1.5), a)
+    torch.library.opcheck(op, (a, 2.0))
+
+
+def test_gradients_of_several_results():
+    op = helve.torch.op("test_helve::two", two_results, out=("B", "C"), backward=two_results_backward)
+    a, w = doubles(3, 5), doubles(5, grad=False)
+    assert torch.autograd.gradcheck(lambda a: op(a, w), a)
+    gradient, = torch.autograd.grad(op(a, w)[1].sum(), a)  # the other result counts as 0
+    torch.testing.assert_close(gradient, w.expand(3, 5))
+    w.requires_grad_()
+    b, c = op(a, w)
+    assert torch.autograd.grad((b + c).sum(), (a, w), allow_unused=True)[1] is None
+    torch.library.opcheck(op, (a, w.detach()))
+
+
 def test_what_is_written_is_declared():
     op = helve.torch.op("test_helve::add_to", add_to)
     assert str(op._schema) == "test_helve::add_to(Tensor A, Tensor(a1!) B) -> ()"
@@ -332,8 +374,13 @@ help: name a result after an input of the forward kernel, with a D in front"""),
     "gradient in Python": (lambda: op("test_helve::a", scaled, out="B", backward=builder_of_lists), """\
 error[HV0108]: 'helve.torch.op' cannot take 'builder_of_lists' for 'backward': it is neither a kernel function nor an \
 operator that helve.torch.op made
-help: make an operator of it first, by helve.torch.op; for a gradient in Python, \
-torch.library.register_autograd("test_helve::a", ...)"""),
+help: make an operator of it first, by helve.torch.op; with a gradient in Python give setup_context="""),
+    "kernel and context": (lambda: op("test_helve::a", scaled, out="B", backward=misnamed, setup_context=print), """\
+error[HV0108]: 'helve.torch.op' cannot take 'misnamed' for 'backward': with setup_context= it is a function of Python
+help: give both as torch.library.register_autograd takes them, or no setup_context="""),
+    "no backward": (lambda: op("test_helve::a", scaled, out="B", setup_context=print), """\
+error[HV0108]: 'helve.torch.op' cannot take None for 'backward': with setup_context= it is a function of Python
+help: give both as torch.library.register_autograd takes them, or no setup_context="""),
     "gradient of a write": (lambda: op("test_helve::a", add_to, backward=misnamed), """\
 error[HV0108]: 'helve.torch.op' cannot take 'misnamed' for 'backward': 'test_helve::a' writes to its inputs, and \
 PyTorch has no gradients of such operators
@@ -380,3 +427,11 @@ def on_meta(operator, dtype, *shape):
 def test_what_is_no_operator_is_refused(case):
     call, text = REFUSED[case]
     assert text_of(call) == text
+
+
+@pytest.mark.parametrize("name", ["aten::relu", "prim::scaled"])
+def test_names_of_pytorch_are_refused(name):
+    before = torch.relu(torch.tensor(-1.0))
+    first, remedy = text_of(lambda: op(name, scaled, out="B")).split("\n")
+    assert first.startswith(f"error[HV0108]: 'helve.torch.op' cannot take '{name}' for 'name': PyTorch refuses it: ")
+    assert remedy == "help: choose another name" and torch.relu(torch.tensor(-1.0)) == before

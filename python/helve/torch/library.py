@@ -102,7 +102,7 @@ def rows_of(x: torch.Tensor) -> torch.Tensor:
 
 def architecture(x: torch.Tensor) -> str:
     """What tiles are planned for: the architecture of the tensor's GPU, with the products of warpgroups where it has
-    them; for a CPU, on which tiles hardly matter, that of the builders' own default.
+    them; for a CPU that of the builders' own default.
     """
     if x.device.type != "cuda":
         return "sm_90a"

@@ -26,7 +26,7 @@ _made: dict[torch._ops.OpOverload, Named] = {}
 
 def op(name: str, kernel: PrimFunc | Schedule | Callable, *,
        out: str | int | Sequence[str | int] | None = None, backward: Any = None,
-       **options: Any) -> torch._ops.OpOverload:
+       setup_context: Callable | None = None, **options: Any) -> torch._ops.OpOverload:
     """Makes an operator of PyTorch, which is called as `torch.ops.<namespace>.<name>` is.
 
     It runs on tensors of the CPU (target "llvm") and of NVIDIA GPUs ("cuda", on PyTorch's current stream), compiled at
@@ -46,8 +46,9 @@ def op(name: str, kernel: PrimFunc | Schedule | Callable, *,
         backward: a kernel function, a schedule, or an operator that `op` made, which computes gradients. What its
             parameters are follows from their names: those of the forward pass's inputs and outputs, "DY" (or "grad_Y")
             for the gradient of output Y, and its results "DX" for that of input X, cast to the dtype of X. Inputs
-            without a result have no gradient. A function becomes an operator "<name>_backward". For a gradient in
-            Python use `torch.library.register_autograd(name, ...)`.
+            without a result have no gradient. A kernel function becomes an operator "<name>_backward". Or a function
+            of Python, with `setup_context=`.
+        setup_context: keeps what a `backward` in Python needs; both as `torch.library.register_autograd` takes them.
         options: compile options, as `helve.jit` takes them.
 
     Returns:
@@ -61,8 +62,10 @@ def op(name: str, kernel: PrimFunc | Schedule | Callable, *,
     try:
         body = _body(name, kernel, out, options)
         argument = "backward"
-        setup = run_backward = None
-        if backward is not None:
+        setup, run_backward = setup_context, backward
+        if setup_context is not None:
+            _check_python(name, body, backward, setup_context)
+        elif backward is not None:
             gradient = _gradient_operator(name, body, backward)
             setup, run_backward = gradient_function(gradient, matched(name, body.named, _made[gradient]))
         argument = 0
@@ -91,17 +94,31 @@ def _body(name: str, kernel: Any, out: Any, options: dict[str, Any]) -> Function
                   "pass a function below @T.prim_func, a compiled kernel, or a function that returns one")
 
 
-def _gradient_operator(name: str, forward: FunctionBody | BuilderBody, backward: Any) -> torch._ops.OpOverload:
-    """The operator that computes gradients; made, if a kernel function is given."""
+def _check_python(name: str, forward: FunctionBody | BuilderBody, backward: Any, setup_context: Any) -> None:
+    """Raises helve.Error HV0108 for what is no gradient in Python."""
+    _check_written(name, forward, backward)
+    for parameter, value in (("backward", backward), ("setup_context", setup_context)):
+        if not callable(value) or isinstance(value, (PrimFunc, Schedule, torch._ops.OpOverload)):
+            raise refused("helve.torch.op", value, parameter, "with setup_context= it is a function of Python",
+                          "give both as torch.library.register_autograd takes them, or no setup_context=")
+
+
+def _check_written(name: str, forward: FunctionBody | BuilderBody, backward: Any) -> None:
+    """Raises helve.Error HV0108 for a gradient of an operator that writes to its inputs."""
     if forward.mutates:
         raise refused("helve.torch.op", backward, "backward", f"'{name}' writes to its inputs, and PyTorch has no "
                       "gradients of such operators", "make what it writes an output, by out=")
+
+
+def _gradient_operator(name: str, forward: FunctionBody | BuilderBody, backward: Any) -> torch._ops.OpOverload:
+    """The operator that computes gradients; made, if a kernel function is given."""
+    _check_written(name, forward, backward)
     if isinstance(backward, torch._ops.OpOverload) and backward in _made:
         return backward
     if not isinstance(backward, (PrimFunc, Schedule)):
         raise refused("helve.torch.op", backward, "backward", "it is neither a kernel function nor an operator that "
-                      "helve.torch.op made", "make an operator of it first, by helve.torch.op; for a gradient in "
-                      f"Python, torch.library.register_autograd(\"{name}\", ...)")
+                      "helve.torch.op made", "make an operator of it first, by helve.torch.op; with a gradient in "
+                      "Python give setup_context=")
     body = FunctionBody(f"{name}_backward", backward, forward.named.gradients_of(backward), {})
     made = register(f"{name}_backward", body.schema, body.run, body.fake, devices=body.devices)
     _made[made] = body.named

@@ -41,10 +41,10 @@ def register(name: str, schema: str, run: Callable, fake: Callable, *, setup: Ca
         raise refused("helve.torch.op", name, "name", "it is no name of an operator",
                       'give a namespace and a name, such as "mylib::scale"')
     _libraries.pop(name, None)
-    library = torch.library.Library(match[1], "FRAGMENT")  # noqa: TOR901 - it is kept in _libraries
     try:
+        library = torch.library.Library(match[1], "FRAGMENT")
         library.define(match[2] + schema, tags=(torch.Tag.pt2_compliant_tag,))
-    except RuntimeError as fault:
+    except (RuntimeError, ValueError) as fault:  # a name, or a namespace, that is PyTorch's own
         reason = str(fault).partition("\n")[0]
         raise refused("helve.torch.op", name, "name", f"PyTorch refuses it: {reason}", "choose another name") from None
     for device in devices:
