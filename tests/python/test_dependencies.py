@@ -80,7 +80,7 @@ def test_an_unused_requirement_is_seen():
 
 def test_the_package_imports_only_what_it_requires():
     extras = PROJECT["optional-dependencies"]
-    required = {module_of(name_of(part)) for part in PROJECT["dependencies"] + extras["plot"]}
+    required = {module_of(name_of(part)) for part in PROJECT["dependencies"] + extras["plot"] + extras["tune"]}
     own = {"helve"} | OPTIONAL | {name.lower() for name in sys.stdlib_module_names}
     assert imported("python/helve") - own <= required
     assert len(imported("python/helve") - own) >= 3
