@@ -1,11 +1,12 @@
 // Statements that write all of a buffer.
 // The elements that its stores and copies write are one set over the loops around them, which isl compares with the
-// shape; conditions and bounds that read memory, and values that do, are unknown, so that nothing is said of them.
+// shape. Where an access is made, or which one it is, may hang on memory or on a value that changes: then what it writes
+// is unknown, and does not count.
 #include "overwrites.h"
 
-#include <algorithm>
+#include <unordered_set>
 
-#include "helve/analysis/effects.h"
+#include "helve/analysis/access.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/visit.h"
 
@@ -13,106 +14,77 @@ namespace helve::lifetimes {
 
 namespace {
 
-/// The elements that parts of a statement write.
+Expr between(const Expr& e, const Expr& begin, const Expr& extent) {
+  return logical_and(apply(Op::Le, {begin, e}), less(e, begin + extent));
+}
+
+void both(Expr& all, const Expr& one) { all = all ? logical_and(all, one) : one; }
+
+/// The elements that accesses write.
 class Written {
  public:
-  explicit Written(const Buffer& buffer) : buffer_(buffer) {
+  explicit Written(const Buffer& buffer) : shape_(buffer.shape) {
     for (size_t d = 0; d < buffer.rank(); ++d) element_.push_back(make_var("e"));
   }
 
-  void visit(const Stmt& s) {
-    if (!s) return;
-    if (const Store* n = as<Store>(s)) {
-      if (n->buffer.get() == &buffer_) add(n->indices, std::vector<Expr>(n->indices.size(), int_imm(1)));
-      return;
+  void add(const Access& access) {
+    if (access.tiles) return;
+    Expr here;
+    for (const StepRef& step : access.path) {
+      if (step->condition) both(here, step->condition);
+      if (step->value) both(here, apply(Op::Eq, {step->vars.at(0), step->value}));
+      const bool may_not_run = step->vars.empty() && !step->condition;
+      const bool changes = !step->vars.empty() && step->begins.empty() && !step->value;
+      if (may_not_run) return;
+      if (changes) unknown_.insert(step->vars.at(0).get());
+      if (!changes) locals_.insert(locals_.end(), step->vars.begin(), step->vars.end());
+      for (size_t d = 0; d < step->begins.size(); ++d) {
+        both(here, between(step->vars[d], step->begins[d], step->extents[d]));
+      }
     }
-    if (const TileOp* n = as<TileOp>(s)) return operation(*n);
-    if (const For* n = as<For>(s)) return loop(*n);
-    if (const If* n = as<If>(s)) {
-      const size_t depth = conditions_.size();
-      conditions_.push_back(now(n->condition));
-      visit(n->then_body);
-      conditions_.back() = apply(Op::Not, {conditions_.back()});
-      visit(n->else_body);
-      conditions_.resize(depth);
-      return;
+    for (size_t d = 0; d < element_.size(); ++d) {
+      both(here, between(element_[d], access.ranges[d].begin, access.ranges[d].extent));
     }
-    if (const Bind* n = as<Bind>(s)) {
-      names_[n->var.get()] = now(n->value);
-      return;
-    }
-    if (s->kind == StmtKind::Seq) {
-      for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { visit(part); });
-    }
+    if (!has_load(here) && !uses_unknown(here)) some_ = some_ ? apply(Op::Or, {some_, here}) : here;
   }
 
   bool cover(const ExactEngine& engine) const {
     if (!some_) return false;
     Expr inside;
-    for (size_t d = 0; d < element_.size(); ++d) both(inside, between(element_[d], int_imm(0), buffer_.shape[d]));
-    const std::vector<VarRef> tuple = element_;
-    const IntegerSet written(engine, tuple, some_, locals_);
-    if (!written.inexact().empty()) return false;
-    return IntegerSet(engine, tuple, inside).is_subset_of(written).verdict == Verdict::Proved;
+    for (size_t d = 0; d < element_.size(); ++d) both(inside, between(element_[d], int_imm(0), shape_[d]));
+    const IntegerSet written(engine, element_, some_, locals_);
+    return written.inexact().empty() &&
+           IntegerSet(engine, element_, inside).is_subset_of(written).verdict == Verdict::Proved;
   }
 
  private:
-  Expr now(const Expr& e) const { return substitute(e, names_); }
-  static void both(Expr& all, const Expr& one) { all = all ? logical_and(all, one) : one; }
-  static Expr between(const Expr& e, const Expr& begin, const Expr& extent) {
-    return logical_and(apply(Op::Le, {begin, e}), less(e, begin + extent));
+  bool uses_unknown(const Expr& e) const {
+    bool uses = false;
+    walk(e, [&](const Expr& part) {
+      const Var* var = as<Var>(part);
+      uses |= var && unknown_.contains(var);
+    });
+    return uses;
   }
 
-  void loop(const For& n) {
-    const size_t depth = conditions_.size();
-    for (size_t d = 0; d < n.vars.size(); ++d) {
-      locals_.push_back(n.vars[d]);
-      conditions_.push_back(between(n.vars[d], now(n.begins[d]), now(n.extents[d])));
-    }
-    visit(n.body);
-    conditions_.resize(depth);
-  }
-
-  void operation(const TileOp& n) {
-    for (size_t i = 0; i < n.operands.size(); ++i) {
-      if (!n.is_region(i) || n.region(i).buffer.get() != &buffer_ || !n.row().params[i].writes()) continue;
-      std::vector<Expr> begins, extents;
-      for (const Range& range : n.region(i).ranges) {
-        begins.push_back(range.begin);
-        extents.push_back(range.extent);
-      }
-      add(begins, extents);
-    }
-  }
-
-  void add(const std::vector<Expr>& begins, const std::vector<Expr>& extents) {
-    Expr here;
-    for (const Expr& condition : conditions_) both(here, condition);
-    for (size_t d = 0; d < begins.size(); ++d) both(here, between(element_[d], now(begins[d]), now(extents[d])));
-    if (has_load(here)) return;
-    some_ = some_ ? apply(Op::Or, {some_, here}) : here;
-  }
-
-  const Buffer& buffer_;
+  const std::vector<Expr>& shape_;
   std::vector<VarRef> element_;
   std::vector<VarRef> locals_;
-  std::vector<Expr> conditions_;
-  Substitution names_;
+  std::unordered_set<const Var*> unknown_;
   Expr some_;  ///< the element is written
 };
 
 }  // namespace
 
 bool overwrites(const Stmt& s, const Buffer& buffer, const ExactEngine& engine) {
-  bool writes = false;
-  for (const RegionAccess& access : accesses(s)) {
-    if (access.region.buffer.get() != &buffer) continue;
-    if (!access.write) return false;
-    writes = true;
-  }
-  if (!writes || buffer.rank() == 0) return false;
+  if (buffer.rank() == 0) return false;
+  const AccessModel model = access_model(s);
   Written written(buffer);
-  written.visit(s);
+  for (const Access& access : model.accesses) {
+    if (access.buffer.get() != &buffer) continue;
+    if (!access.write || access.mode != StoreMode::Write) return false;
+    written.add(access);
+  }
   return written.cover(engine);
 }
 
