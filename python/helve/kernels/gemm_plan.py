@@ -18,7 +18,8 @@ OUTPUTS = ("bfloat16", "float16", "float32")
 TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (64, 128), (64, 64)]
 EDGE = 48  # what an element of an edge costs, in elements of the area
 LARGE = 8192  # what an extent that is not known counts as
-FEW_ROWS = (64, 128, 256, 512)  # up to which results of a number of rows that is not known have tiles of their own
+# Up to which results of a number of rows that is not known have tiles of their own.
+FEW_ROWS = (64, 128, 256, 384, 512, 1024)
 STAGES = 4
 MOST_STAGES = 8
 IN_FLIGHT = 144 * 1024  # bytes of factors under way that hide the latency of memory, for a block that runs alone
