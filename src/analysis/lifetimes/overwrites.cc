@@ -1,7 +1,7 @@
 // Statements that write all of a buffer.
 // The elements that its stores and copies write are one set over the loops around them, which isl compares with the
-// shape. Where an access is made, or which one it is, may hang on memory or on a value that changes: then what it writes
-// is unknown, and does not count.
+// shape. Where an access is made, or which one it is, may hang on memory or on a value that changes: then what it
+// writes is unknown, and does not count.
 #include "overwrites.h"
 
 #include <unordered_set>
