@@ -158,6 +158,21 @@ TEST(Legality, ANameIsTheSameWhereItsValueIs) {
   EXPECT_NE(check(f, split(idx(8), seq({wrong, other})), {{other, was, {{i, kSplit}}}}).verdict, Verdict::Proved);
 }
 
+TEST(Legality, ANameFromOutsideIsNoOther) {
+  const BufferRef a = param("A", kFloat32, {2}), b = param("B", kFloat32, {8});
+  const VarRef x = make_var("x", kFloat32), y = make_var("y", kFloat32);
+  const Stmt was = store(b, {Expr(i)}, Expr(x)), other = store(b, {Expr(i)}, Expr(y));
+  const Stmt region = serial_loop(i, idx(8), was), after = serial_loop(i, idx(8), other);
+  const FunctionRef f =
+      function("f", {a, b}, seq({bind(x, load(a, {idx(0)})), bind(y, load(a, {idx(1)})), region}));
+  const auto in_region = [&](const Stmt& now, const Stmt& s) {
+    const Origin origin{s.get(), visit_of(now, s.get()), visit_of(region, was.get()), {}};
+    return check_rewrite(*f, region, now, {origin}, ExactEngine());
+  };
+  EXPECT_EQ(in_region(region, was).verdict, Verdict::Proved);
+  EXPECT_NE(in_region(after, other).verdict, Verdict::Proved);
+}
+
 TEST(Legality, ANameOfWhatChangesIsTheOneOfItsIteration) {
   const BufferRef a = param("A", kInt32, {1}), b = param("B", kInt32, {8});
   const VarRef x = make_var("x", kInt32);
