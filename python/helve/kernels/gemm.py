@@ -64,7 +64,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     @T.prim_func
     def gemm(A: left, B: right, SCALE: T.Tensor((1,), "float32") if scale else None,
              BIAS: T.Tensor((N,), out) if bias else None, RESIDUAL: result if residual else None, C: result):
-        with T.Kernel(plan.blocks, threads=plan.threads):
+        with T.Kernel(plan.blocks, threads=plan.threads, cluster=plan.cluster):
             a = T.alloc_shared((depth, rows) if transpose_A else (rows, depth), dtype)
             b = T.alloc_shared((columns, depth) if transpose_B else (depth, columns), dtype)
             c = T.alloc_fragment((rows, columns), "float32")
