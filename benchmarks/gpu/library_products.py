@@ -1,9 +1,10 @@
 """kernels.gemm as a user calls it, without tuning, against torch.mm, on shapes of models and on ragged ones.
 
-`python benchmarks/gpu/library_products.py` prints for each shape the rates of three kernels and of torch.mm, which take
-turns in one process: one compiled for the shape's numbers; one whose N and K are known and whose M comes at the call,
-as a linear layer has them; and one for any extents. A is (M, K), B is (N, K), bfloat16, sums in float32. A product that
-reads more than it computes, as one of few rows does, has its rate in GB/s too. `--check` compares results first.
+`python benchmarks/gpu/library_products.py` prints for each shape the rates of four kernels and of torch.mm, which take
+turns in one process: one compiled for the shape's numbers; the same without pairs of blocks; one whose N and K are
+known and whose M comes at the call, as a linear layer has them; and one for any extents. A is (M, K), B is (N, K),
+bfloat16, sums in float32. A product that reads more than it computes, as one of few rows does, has its rate in GB/s
+too. `--check` compares results first.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ SHAPES = [
 
 
 def candidates(m: int, n: int, k: int) -> dict:
-    """The three kernels."""
+    """The four kernels."""
     return {
         "numbers": kernels.gemm(M=m, N=n, K=k, transpose_B=True),
+        "no pairs": kernels.gemm(M=m, N=n, K=k, transpose_B=True, cluster=1),
         "any M": kernels.gemm(N=n, K=k, transpose_B=True),
         "any": kernels.gemm(transpose_B=True),
     }
@@ -38,7 +40,8 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="compare the results with float32 first")
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
-    print(f"{'M x N x K':>22} {'torch.mm':>9} {'numbers':>9} {'any M':>9} {'any':>9}   TFLOP/s; ratios; GB/s")
+    heads = " ".join(f"{each:>9}" for each in ["torch.mm", *candidates(128, 128, 128)])
+    print(f"{'M x N x K':>22} {heads}   TFLOP/s; ratios; GB/s")
     for m, n, k in SHAPES:
         a, b = (torch.randn(shape, device="cuda").to(torch.bfloat16) for shape in [(m, k), (n, k)])
         c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16)

@@ -141,8 +141,14 @@ void bind_stmt(py::module_& module) {
         return if_then(std::move(condition), std::move(then_body), std::move(else_body).value_or(Stmt()), span);
       },
       py::arg("condition"), py::arg("then_body"), py::arg("else_body") = py::none(), py::arg("span") = nowhere);
-  module.def("kernel", &kernel, py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
-             py::arg("span") = nowhere);
+  module.def(
+      "kernel",
+      [](std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span, int64_t cluster) {
+        const Stmt out = kernel(std::move(vars), std::move(extents), threads, std::move(body), std::move(span));
+        return Stmt(copy_with(*as<Kernel>(out), [&](Kernel& kernel) { kernel.cluster = cluster; }));
+      },
+      py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
+             py::arg("span") = nowhere, py::arg("cluster") = 1);
   module.def("role", &role, py::arg("first"), py::arg("threads"), py::arg("registers"), py::arg("elect"),
              py::arg("body"), py::arg("span") = nowhere);
   module.def("outline", &outline, py::arg("body"), py::arg("span") = nowhere);

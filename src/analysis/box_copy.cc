@@ -196,7 +196,35 @@ CopyBoxes boxes_of(const TileOp& copy) {
   std::string reason;
   std::optional<CopyBoxes> boxes = copy_boxes(copy.region(0), copy.region(1), &reason);
   HELVE_CHECK(boxes, "a copy by a tensor map is none: " + reason);
+  if (copy.multicast() == 1) return *std::move(boxes);
+  boxes = shared_boxes(copy, copy.multicast());
+  HELVE_CHECK(boxes, "a copy by several blocks has no boxes for each");
   return *std::move(boxes);
+}
+
+std::optional<CopyBoxes> shared_boxes(const TileOp& copy, int64_t blocks) {
+  std::string reason;
+  std::optional<CopyBoxes> out = copy_boxes(copy.region(0), copy.region(1), &reason);
+  if (!out || out->tensor != 0) return std::nullopt;
+  out->blocks = blocks;
+  for (size_t k = 0; k < out->loops.size(); ++k) {
+    if (out->loops[k].count % blocks != 0) continue;
+    std::rotate(out->loops.begin(), out->loops.begin() + static_cast<std::ptrdiff_t>(k),
+                out->loops.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+    return out;
+  }
+  const Region &tensor = copy.region(0), &memory = copy.region(1);
+  const std::vector<size_t> of_tensor = open_dimensions(tensor), of_memory = open_dimensions(memory);
+  for (size_t k = 0; k + 1 < of_tensor.size(); ++k) {
+    const size_t d = of_tensor[k];
+    if (out->box[d] == 1) continue;
+    if (out->box[d] % blocks != 0) return std::nullopt;  // what is inside of it is dense only as a whole
+    out->box[d] /= blocks;
+    out->loops.insert(out->loops.begin(), {d, of_memory[k], blocks, out->box[d]});
+    if (!begin_aligned_in_memory(*out, memory, alignment_of(out->swizzle), {})) return std::nullopt;
+    return out;
+  }
+  return std::nullopt;
 }
 
 std::vector<BoxMap> box_maps(const Stmt& body, std::vector<const TileOp*>* first) {

@@ -10,6 +10,7 @@
 #include "helve/support/text.h"
 #include "private_memory.h"
 #include "region.h"
+#include "rings.h"
 #include "stmt_code.h"
 #include "vector_access.h"
 
@@ -259,7 +260,7 @@ class TileLoopCode final : public StmtCode {
 class KernelCode final : public StmtCode {
  public:
   KernelCode(const Kernel& node, Scope& scope)
-      : scope_(scope), extents_(prepare(node.extents, scope)), span_(node.span) {
+      : scope_(scope), extents_(prepare(node.extents, scope)), cluster_(node.cluster), span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
     label_ = label_of("T.Kernel", LoopOrder::Blocks, span_, node.vars, scope);
     const std::vector<size_t> around = std::exchange(scope.kernel_buffers, {});
@@ -283,7 +284,9 @@ class KernelCode final : public StmtCode {
       scope_.step();
       if (frame.trace) frame.trace->iterate(block);
       enter(frame, grid, block, blocks);
+      begin_shared_copies(frame, cluster_);
       body_->run(frame);
+      end_shared_copies(frame, cluster_);
       require_finished(frame);
     }
     if (!frame.trace) return;
@@ -333,6 +336,7 @@ class KernelCode final : public StmtCode {
 
   const Scope& scope_;
   std::vector<ExprCodeRef> extents_;
+  int64_t cluster_;
   std::vector<size_t> vars_;
   BlockMemory memory_;
   LoopLabel label_;

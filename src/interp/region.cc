@@ -37,6 +37,12 @@ RegionCode::RegionCode(const Region& region, Scope& scope, const Span& span)
   }
 }
 
+std::vector<int64_t> RegionCode::begin(Frame& frame) const {
+  std::vector<int64_t> out;
+  for (const RangeCode& range : ranges_) out.push_back(range.begin->eval(frame).i);
+  return out;
+}
+
 View RegionCode::view(Frame& frame, PastEnd past_end) const {
   View view{&instance(frame), 0, {}, false, frame.trace, &site_};
   if (frame.trace) frame.trace->make_current();

@@ -40,6 +40,8 @@ class RegionCode {
 
   /// The box on this executor; OutOfBounds where it leaves the buffer and may not.
   View view(Frame& frame, PastEnd past_end = PastEnd::Refused) const;
+  /// Where it begins on this executor.
+  std::vector<int64_t> begin(Frame& frame) const;
   const Buffer& buffer() const { return *buffer_; }
   Instance& instance(Frame& frame) const { return *frame.buffers[slot_]; }
   const Site& site() const { return site_; }

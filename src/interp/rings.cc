@@ -73,6 +73,30 @@ void fill_slot(const Operands& op, Frame& frame) {
   enter_slot(frame, dst.slot(), ring.acquired - 1);
 }
 
+void share_copy(const Operands& op, Frame& frame) {
+  SharedCopies& shared = frame.shared_copies[op.node.get()];
+  std::vector<int64_t> begin = op.region("src").begin(frame);
+  const size_t number = shared.count++;
+  if (frame.block % op.node->multicast() == 0) {
+    shared.begins.push_back(std::move(begin));
+  } else if (number >= shared.begins.size() || shared.begins[number] != begin) {
+    throw UserError(Code::ClusterCopies, op.span, {{"buffer", op.region("dst").buffer().name}});
+  }
+}
+
+void begin_shared_copies(Frame& frame, int64_t cluster) {
+  if (frame.block % cluster == 0) frame.shared_copies.clear();
+  for (auto& [op, shared] : frame.shared_copies) shared.count = 0;
+}
+
+void end_shared_copies(const Frame& frame, int64_t cluster) {
+  if (frame.block % cluster == 0) return;
+  for (const auto& [op, shared] : frame.shared_copies) {
+    if (shared.count == shared.begins.size()) continue;
+    throw UserError(Code::ClusterCopies, op->span, {{"buffer", op->region(1).buffer->name}});
+  }
+}
+
 void run_ring_acquire(const Operands& op, Frame& frame) {
   Ring& ring = ring_of(op, frame);
   const int64_t slots = slots_of(op);

@@ -38,6 +38,13 @@ struct Ring {
   std::vector<size_t> buffers;  ///< slots of the buffers that copies have filled
 };
 
+/// What the blocks of a cluster copy together by one operation: where the region of each of its executions begins in
+/// the first block, and how many executions the block at work has made.
+struct SharedCopies {
+  std::vector<std::vector<int64_t>> begins;
+  size_t count = 0;
+};
+
 class Fibers;
 
 class VectorAccess;
@@ -66,6 +73,7 @@ struct Frame {
   std::unordered_map<size_t, Ring> rings;  ///< by the queue of the copies that fill their slots
   /// By buffer slot: the instances of a buffer that a ring hands over.
   std::unordered_map<size_t, std::vector<std::unique_ptr<Instance>>> slots;
+  std::unordered_map<const TileOp*, SharedCopies> shared_copies;
   Fibers* fibers = nullptr;  ///< the roles of the block, where they run
   std::vector<std::vector<LaneValue>> vectors;    ///< of each vector access
   int64_t lane = 0;                               ///< that runs, of the innermost loop with vector accesses

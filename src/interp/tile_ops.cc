@@ -78,6 +78,7 @@ void copy(const Operands& op, Frame& frame, const CopyNumber& reading, const Cop
   };
   const bool fills = op.node->barriers() && is_ring(*op.node->barriers()->buffer);
   if (fills) fill_slot(op, frame);
+  if (op.node->multicast() > 1) share_copy(op, frame);
   const View src = view(0), dst = view(1);
   require_shape(squeezed(src.shape()) == squeezed(dst.shape()), op, "src and dst", src.shape(), dst.shape());
   const std::optional<size_t> given = op.row->find("pad");
@@ -480,7 +481,8 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::AtomicAdd:
     case TileOpcode::AtomicMax:
     case TileOpcode::AtomicMin: return block(run_atomic);
-    case TileOpcode::SyncThreads: return block(run_sync_threads);
+    case TileOpcode::SyncThreads:
+    case TileOpcode::SyncCluster: return block(run_sync_threads);
     case TileOpcode::FenceAsync: return block(run_fence_async);
     case TileOpcode::WgmmaFence: return block(run_wgmma_fence);
     case TileOpcode::LoadMatrix: return block(run_load_matrix);

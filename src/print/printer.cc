@@ -225,6 +225,7 @@ class Printer {
   void write(const Kernel& n) {
     std::string inside = join(n.extents, ", ", [&](const Expr& e) { return spell_.expr(e); });
     if (n.threads != 128) inside += fmt::format("{}threads={}", inside.empty() ? "" : ", ", n.threads);
+    if (n.cluster != 1) inside += fmt::format("{}cluster={}", inside.empty() ? "" : ", ", n.cluster);
     const std::string vars = spell_.targets(n.vars);
     line(n, fmt::format("with T.Kernel({}) as {}:", inside, n.vars.size() == 1 ? vars : "(" + vars + ")"));
     block(n.body);

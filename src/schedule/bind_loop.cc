@@ -84,6 +84,7 @@ Rewrite with_coordinate(const FunctionRef& f, const Bound& bound) {
   edited = edited.then(erase(edited.function, {at.child("body", count), 1}));
   const Kernel* now = as<Kernel>(statement_at(*edited.function, at));
   const Stmt changed = Stmt(copy_with(*now, [&](Kernel& out) {
+    out.cluster = 1;
     out.vars = vars;
     out.extents = extents;
     out.body = substitute(now->body, both);

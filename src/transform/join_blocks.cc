@@ -81,6 +81,7 @@ Stmt joined(const Stmt& s) {
   const Stmt turns =
       for_loop(LoopKind::Serial, next, int_imm(count), substitute(rows->body, {{block.get(), at}}), s->span);
   return Stmt(copy_with(*n, [&](Kernel& joined) {
+    joined.cluster = 1;
     joined.vars.back() = first;
     joined.extents.back() = int_imm(*int_value(n->extents.back()) / count);
     joined.body = Stmt(copy_with(*rows, [&](For& loop) { loop.body = turns; }));

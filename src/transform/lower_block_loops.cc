@@ -2,6 +2,8 @@
 // Input: any function whose kernels hold no collectives. Output: no Persistent or Pipelined loops.
 // Before:  for i in T.Persistent([n])          (grid of G blocks, this block is b)
 // After:   for t in T.serial((max(0, n - b) + G - 1) // G): i = b + t * G
+// A last dimension of as many iterations as a cluster has blocks is the place in it: the blocks of a cluster make the
+// same turns.
 // In a mesh function a core runs its whole domain, so the loop is simply serial. The set of iterations, and the order
 // of those that one block runs, are unchanged; an empty domain or grid has none.
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "deal.h"
 
 namespace helve {
 
@@ -39,12 +42,21 @@ Stmt dealt(const For& loop, const Kernel& kernel) {
     }
   }
   auto [number, count] = block_number(kernel);
+  std::vector<Expr> dealt = loop.extents, values;
+  if (is_of_clusters(loop, &kernel)) {
+    const Expr blocks = dealt.back();
+    values.push_back(floor_mod(number, blocks));
+    number = floor_div(number, blocks);
+    count = floor_div(count, blocks);
+    dealt.pop_back();
+  }
   Expr total = int_imm(1);
-  for (const Expr& e : loop.extents) total = total * count_of(e);
+  for (const Expr& e : dealt) total = total * count_of(e);
   VarRef turn = make_var("turn");
   Expr linear = number + Expr(turn) * count;
   std::vector<Stmt> body;
-  const std::vector<Expr> values = unravel(linear, loop.extents);
+  const std::vector<Expr> places = unravel(linear, dealt);
+  values.insert(values.begin(), places.begin(), places.end());
   for (size_t d = 0; d < loop.vars.size(); ++d) body.push_back(bind(loop.vars[d], loop.begins[d] + values[d]));
   body.push_back(loop.body);
   return for_loop(LoopKind::Serial, std::vector<VarRef>{turn}, {int_imm(0)},

@@ -57,6 +57,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"make_rings", make_rings},  // copies of pipelined loops around products fill rings
       {"pipeline_loops", pipeline_loops},  // copies of pipelined loops begin early
       {"stage_results", stage_results},  // sums of tensor cores leave through shared memory
+      {"pair_tiles", pair_tiles},  // blocks of a cluster have neighbouring tiles
       {"raster_tiles", raster_tiles},  // tiles that run at one time lie together
       {"lower_block_loops", lower_block_loops},  // Persistent and Pipelined become serial
       {"stage_collectives", stage_collectives},  // sources of the others stand where their group reads them
@@ -76,6 +77,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"expand_collectives", expand_collectives},  // cores read and write each other's memory
       {"place_arrays", place_arrays},  // threads keep arrays in registers, packed or not, or in memory
       {"widen_accesses", widen_accesses},  // lanes access memory together
+      {"share_fills", share_fills},  // blocks of a cluster copy for each other
       {"split_roles", split_roles},  // one role fills the rings, the other one takes
   };
   return passes;

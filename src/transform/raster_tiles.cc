@@ -26,6 +26,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "deal.h"
 #include "scope_facts.h"
 
 namespace helve {
@@ -140,7 +141,8 @@ class Rasters final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const For* loop = as<For>(s);
-    if (!loop || loop->loop != LoopKind::Persistent || loop->vars.size() != 2 || loop->scheduled) return s;
+    if (!loop || loop->loop != LoopKind::Persistent || loop->scheduled) return s;
+    if (loop->vars.size() != (is_of_clusters(*loop, enclosing_kernel()) ? 3 : 2)) return s;
     const std::optional<int64_t> blocks = blocks_at_once();
     const Reads reads(*loop);
     if (!blocks || !reads.even()) return s;
@@ -153,15 +155,16 @@ class Rasters final : public ScopedRewriter {
   }
 
  private:
-  /// The blocks of the grid that run at one time; nothing where these do not fill the machine.
+  /// The blocks of the grid, or its clusters, that run at one time; nothing where these do not fill the machine.
   std::optional<int64_t> blocks_at_once() const {
-    const int64_t processors = options_.machine.processors;
+    const int64_t processors = options_.machine.processors / enclosing_kernel()->cluster;
     int64_t count = 1;
     for (const Expr& e : enclosing_kernel()->extents) {
       const int64_t* extent = int_value(e);
       if (!extent) return processors;
       count *= *extent;
     }
+    count /= enclosing_kernel()->cluster;
     if (2 * count < processors) return std::nullopt;
     return std::min(count, 2 * processors);
   }
@@ -184,8 +187,12 @@ class Rasters final : public ScopedRewriter {
     body.push_back(bind(loop.vars[0], simplify(loop.begins[0] + Expr(first) + floor_mod(inside, width)), loop.span));
     body.push_back(bind(loop.vars[1], simplify(loop.begins[1] + floor_div(inside, width)), loop.span));
     body.push_back(loop.body);
-    return for_loop(LoopKind::Persistent, {tile}, {zero}, {simplify(rows * columns)}, seq(std::move(body), loop.span),
-                    1, loop.span);
+    std::vector<VarRef> vars = {tile};
+    std::vector<Expr> begins = {zero}, extents = {simplify(rows * columns)};
+    vars.insert(vars.end(), loop.vars.begin() + 2, loop.vars.end());
+    begins.insert(begins.end(), loop.begins.begin() + 2, loop.begins.end());
+    extents.insert(extents.end(), loop.extents.begin() + 2, loop.extents.end());
+    return for_loop(LoopKind::Persistent, vars, begins, extents, seq(std::move(body), loop.span), 1, loop.span);
   }
 
   const PassOptions& options_;

@@ -132,6 +132,11 @@ Stmt without_fills(const Stmt& s) {
   });
 }
 
+bool is_operation(const Stmt& s, TileOpcode what) {
+  const TileOp* op = as<TileOp>(s);
+  return op && op->op == what;
+}
+
 Ref<const Kernel> parted(const Ref<const Kernel>& kernel, const Machine& machine) {
   std::vector<Stmt> common, own;
   const std::vector<Stmt> body = statements_of(kernel->body);
@@ -142,9 +147,15 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel, const Machine& machine
     const bool shared = memory && memory->buffer->scope == MemoryScope::Shared;
     (shared ? common : own).push_back(body[i]);
   }
+  std::vector<Stmt> end;  // behind which no block of a cluster uses the memory of another one
+  while (!own.empty() && is_operation(own.back(), TileOpcode::SyncCluster)) {
+    end.push_back(own.back());
+    own.pop_back();
+  }
   // All threads find the mbarriers of the rings ready.
-  const TileOp* last = common.empty() ? nullptr : as<TileOp>(common.back());
-  if (!last || last->op != TileOpcode::SyncThreads) {
+  const bool ready = !common.empty() && (is_operation(common.back(), TileOpcode::SyncThreads) ||
+                                         is_operation(common.back(), TileOpcode::SyncCluster));
+  if (!ready) {
     common.push_back(tile_op(TileOpcode::SyncThreads, {}, kernel->span));
   }
   const Stmt all = seq(std::move(own), kernel->body->span);
@@ -152,6 +163,7 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel, const Machine& machine
   common.push_back(role(0, kernel->threads, budget.takes, false, without_fills(all), kernel->span));
   common.push_back(
       role(kernel->threads, budget.threads, budget.fills, true, renewed(Fills(all).slice(all)), kernel->span));
+  common.insert(common.end(), end.begin(), end.end());
   const Stmt out = seq(std::move(common), kernel->body->span);
   return copy_with(*kernel, [&](Kernel& copy) { copy.body = out; });
 }

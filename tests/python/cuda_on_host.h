@@ -260,6 +260,32 @@ static void begin_awaited(const std::vector<Copy>& copies, Mbarrier* barrier) {
   for (const Copy& copy : copies) block().awaited.push_back({copy.to, copy.from, copy.bytes, copy.read, barrier});
 }
 
+/// The shared memory of a block of the cluster.
+static unsigned char* memory_of(unsigned b) { return b == place ? helve_shared : blocks[b]->memory.data(); }
+static Mbarrier* mbarrier_of(unsigned b, const void* barrier) {
+  return (Mbarrier*)(memory_of(b) + ((const unsigned char*)barrier - helve_shared));
+}
+/// A copy of TMA to several blocks of the cluster, a bit for each, which their own mbarriers count.
+static void begin_shared(const std::vector<Copy>& copies, Mbarrier* barrier, unsigned to) {
+  for (unsigned b = 0; b < 32; ++b) {
+    if (!(to >> b & 1)) continue;
+    if (b >= together) {
+      fault = Unfinished;
+      return;
+    }
+    const bool at_once = draw();
+    for (const Copy& copy : copies) {
+      if (!at_once) {
+        blocks[b]->awaited.push_back({copy.to, copy.from, copy.bytes, copy.read, barrier});
+        continue;
+      }
+      Copy{memory_of(b) + (copy.to - helve_shared), copy.from, copy.bytes, copy.read}.run();
+      mbarrier_of(b, barrier)->bytes -= static_cast<int32_t>(copy.bytes);
+    }
+    if (at_once) mbarrier_of(b, barrier)->settle();
+  }
+}
+
 /// About every other TMA copy is done at once, the rest as late as allowed: the high bits of a
 /// linear congruence say which, so that no program meets one kind of its copies always early.
 static void begin_tma(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
@@ -432,7 +458,8 @@ static unsigned encode(long double x, Format f) {
 
 static void __syncwarp() { host::wait(host::block().warps[host::running / 32], 32); }
 static void __syncthreads() { host::wait(host::block().whole, static_cast<int>(host::block_threads)); }
-static void helve_cluster_sync() { host::wait(host::cluster, static_cast<int>(host::block_threads * host::together)); }
+static void host_sync_cluster() { host::wait(host::cluster, static_cast<int>(host::block_threads * host::together)); }
+static void helve_cluster_sync() { host_sync_cluster(); }
 template <class T>
 static T* helve_peer(T* p, int peer) {
   if (peer == static_cast<int>(host::place)) return p;
@@ -874,6 +901,18 @@ static void store_box(const void* map, unsigned at, const int (&begin)[R]) {
                                                                                 C... begin) {                     \
     store_box<R>(map, at, {begin...});                                                                            \
   }
+#define PTX_SHARED_BOXES(R)                                                                                       \
+  template <class... C>                                                                                           \
+  static void ptx_cp_async_bulk_tensor_##R##d_shared_cluster_global_mbarrier_complete_tx_bytes_multicast_cluster( \
+      unsigned at, const void* map, unsigned barrier, unsigned short to, C... begin) {                            \
+    host::begin_shared(box_of<R>(map, {begin...}, at, true), mbarrier_at(barrier), to);                           \
+  }
+PTX_SHARED_BOXES(1) PTX_SHARED_BOXES(2) PTX_SHARED_BOXES(3) PTX_SHARED_BOXES(4) PTX_SHARED_BOXES(5)
+/// An address in the shared memory of a block of the cluster: the block stands in the high bits.
+static unsigned ptx_mapa_shared_cluster_u32(unsigned at, unsigned b) { return at | (b + 1) << 24; }
+static void ptx_mbarrier_arrive_shared_cluster_b64(unsigned at) {
+  host::mbarrier_of((at >> 24) - 1, helve_shared + (at & 0xffffff))->arrive();
+}
 PTX_BOXES(1) PTX_BOXES(2) PTX_BOXES(3) PTX_BOXES(4) PTX_BOXES(5)
 static unsigned ptx_mbarrier_try_wait_parity_shared_cta_b64(unsigned at, unsigned parity) {
   return host::has_ended(*mbarrier_at(at), parity);
@@ -946,6 +985,15 @@ static void helve_ring_release(unsigned long long* ring, helve_place& freed, uns
     host_step<S>(freed);
   }
 }
+template <int S, int BLOCKS>
+static void helve_ring_release_all(unsigned long long* ring, helve_place& freed, unsigned& open, unsigned pending) {
+  __syncwarp();
+  for (; open > pending; --open) {
+    const unsigned lane = host::running % 32;
+    if (lane < BLOCKS) host::mbarrier_of(lane, ring + S + freed.at)->arrive();
+    host_step<S>(freed);
+  }
+}
 template <int ID, int THREADS> static void helve_sync_role() { host::wait(host::block().named[ID], THREADS); }
 template <int N> static void helve_take_registers() {}
 template <int N> static void helve_give_registers() {}
@@ -968,6 +1016,16 @@ static void helve_load_box(void* to, const helve_tensor_map& map, const int (&at
     return host::begin_awaited(copies, counts);
   }
   host::begin_tma(host::fiber().loads.begun, copies);
+}
+template <int R>
+static void helve_share_box(void* to, const helve_tensor_map& map, const int (&at)[R], unsigned bytes,
+                            unsigned long long* barrier, unsigned short blocks) {
+  const std::vector<host::Copy> copies = host::copies_of_box(&map, at, R, static_cast<unsigned char*>(to), true);
+  size_t all = 0;
+  for (const host::Copy& copy : copies) all += copy.bytes;
+  if (all * __builtin_popcount(blocks) != bytes) host::fault = host::Unfinished;
+  ((host::Mbarrier*)barrier)->bytes += (int32_t)bytes;
+  host::begin_shared(copies, (host::Mbarrier*)barrier, blocks);
 }
 template <int R>
 static void helve_store_box(const helve_tensor_map& map, const int (&at)[R], const void* from) {

@@ -33,12 +33,12 @@ def lines_of(modes):
 def without_ptx(text):
     """`asm("op %0, %1;" : "=f"(r) : "f"(x));` becomes `r = ptx_op(x);`, what has effects and no result `ptx_op(x);`."""
     out = re.sub(
-        r'asm\("([\w.]+) %[^"]*" : "=\w"\(([\w.]+)\) : (.*)\);',
-        lambda m: f"{m[2]} = ptx_{m[1].replace('.', '_')}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[3])});",
+        r'asm\("([\w.:]+) %[^"]*" : "=\w"\(([\w.]+)\) : (.*)\);',
+        lambda m: f"{m[2]} = ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[3])});",
         text,
     )
     out = re.sub(
-        r'asm volatile\("([\w.:]+)[^"]*"(?:\s*"[^"]*")*\s*: : (.*?)\s*: "memory"\);',
+        r'asm volatile\("([\w.:]+)[^"]*"(?:\s*"[^"]*")*\s*: : ([^;]*?)\s*: "memory"\);',
         lambda m: f"ptx_{re.sub('[.:]+', '_', m[1])}({re.sub(chr(34) + '[a-z]' + chr(34), '', m[2])});",
         out,
     )
@@ -63,6 +63,7 @@ def without_ptx(text):
                   f"({m[4]}, {re.sub(chr(34) + '[rl]' + chr(34), '', m[5])});",
         out,
     )
+    out = re.sub(r'asm volatile\("barrier\.cluster\.[^"]*" ::: "memory"\);', "host_sync_cluster();", out)
     assert "asm" not in out
     return out
 

@@ -26,13 +26,14 @@ def gemm(bm, bn, bk, threads, stages, dtype="bfloat16", out="float32"):
     return main
 
 
-def persistent_gemm(bm, bn, bk, threads, stages, blocks, dtype="bfloat16", out="float32"):
-    """The same, by blocks that take tiles in turn: copies of the next tile begin before this one is stored."""
+def persistent_gemm(bm, bn, bk, threads, stages, blocks, dtype="bfloat16", out="float32", cluster=1):
+    """The same, by blocks that take tiles in turn: copies of the next tile begin before this one is stored. With a
+    cluster its blocks have neighbouring rows of the same columns."""
     M, N, K = T.dyn("M"), T.dyn("N"), T.dyn("K")
 
     @T.prim_func
     def main(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((M, N), out)):
-        with T.Kernel(blocks, threads=threads) as block:
+        with T.Kernel(blocks, threads=threads, cluster=cluster) as block:
             a = T.alloc_shared((bm, bk), dtype)
             b = T.alloc_shared((bn, bk), dtype)
             c = T.alloc_fragment((bm, bn), "float32")

@@ -7,6 +7,7 @@ import helve.testing
 import pytest
 import test_box_copies
 import test_bulk_copies
+import test_clusters
 import test_kernels
 import test_tensor_core_products
 import test_wgmma
@@ -14,7 +15,7 @@ from cuda_examples import FUNCTIONS
 from golden import GOLDEN, check_golden
 from helve import _core
 
-WITH_PRELUDE = {"row_sums", "bulk_ahead", "boxes_ring", "products", "wgmma"}
+WITH_PRELUDE = {"row_sums", "bulk_ahead", "boxes_ring", "products", "wgmma", "pairs"}
 
 
 def lowered(function, arch):
@@ -37,6 +38,7 @@ PROGRAMS = {
     "wgmma": lambda: (
         lowered(test_wgmma.matmul(128, 128, 64, 128, transpose_b=True, stages=4, out="bfloat16", shape=(512, 384, 256)),
                 "sm_90a"), {}),
+    "pairs": lambda: (lowered(test_clusters.lines_of_b(64, 96, 2), "sm_90a"), {}),
     **{
         f"kernels_{name}": lambda name=name: (test_kernels.thread_form(name), {})
         for name in ("rms_norm_1k", "transpose")

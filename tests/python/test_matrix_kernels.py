@@ -25,6 +25,9 @@ GEMMS = {
     "everything at odd places": cases.gemm(70, 41, 37, "bfloat16", transpose_B=True, **ALL, **TINY),
     "silu": cases.gemm(64, 24, 16, "float16", activation="silu", scale=True, **TINY),
     "gelu": cases.gemm(8, 8, 8, "float16", activation="gelu", bias=True, out="float32", **TINY),
+    "pairs": cases.gemm(136, 72, 104, "float16", transpose_B=True, **ALL, **(TINY | {"blocks": 4, "cluster": 2})),
+    "pairs of a batch": cases.gemm(200, 40, 72, "bfloat16", batch=2, out="float32",
+                                   **(TINY | {"blocks": 4, "cluster": 4})),
     "batch": cases.gemm(72, 40, 48, "float16", batch=3, transpose_B=True, **ALL, **TINY),
     "no terms": cases.gemm(9, 7, 0, "float16", bias=True, **TINY),
     "known extents": cases.gemm(72, 40, 40, "float16", known="MNK", residual=True, **TINY),
@@ -92,12 +95,17 @@ def test_products_of_rows_of_vectors_fill_rings_and_spill_nothing(options):
 
 
 def test_plans():
-    assert plan_gemm(None, None, "bfloat16") == GemmPlan(128, 256, 64, 256, 4, 132)
-    assert plan_gemm(8192, 8192, "float8_e4m3") == GemmPlan(128, 256, 128, 256, 4, 132)
+    assert plan_gemm(None, None, "bfloat16") == GemmPlan(128, 256, 64, 256, 4, 132, 2)
+    assert plan_gemm(8192, 8192, "float8_e4m3") == GemmPlan(128, 256, 128, 256, 4, 132, 2)
     small = plan_gemm(64, 4096, "bfloat16")  # of few rows: no tile is higher than they are
     assert small.rows == 64 and small.threads == 128
     assert plan_gemm(512, 512, "bfloat16").rows == 64  # tiles for more multiprocessors
     assert plan_gemm(64, 64, "bfloat16").blocks == 1
+    assert small.cluster == 1  # and has no tile beside it
+    clusters = [plan_gemm(rows, 65536, "bfloat16", tile=(128, 256)).cluster for rows in (128, 256, 384, 1408)]
+    assert clusters == [1, 2, 1, 2]
+    assert plan_gemm(8192, 8192, "bfloat16", tile=(256, 128)).cluster == 1  # tiles of B are the smaller ones
+    assert plan_gemm(384, 4096, "bfloat16", tile=(128, 256), cluster=2).blocks == 64  # one row of them is not there
     assert plan_gemm(64, 64, "bfloat16", 100).blocks == 100
     older = plan_gemm(None, None, "bfloat16", arch="sm_80")
     assert older.rows * older.columns <= 64 * older.threads
@@ -135,6 +143,8 @@ def test_a_call_chooses_by_its_rows(options):
     ({"M": 0}, "M is a whole number of 1 or more, not 0"),
     ({"arch": "sm_10"}, "arch is an architecture such as 'sm_90a', not 'sm_10'"),
     ({"stages": 1}, "stages is a whole number of 2 or more, not 1"),
+    ({"cluster": 17}, "cluster is at most 16 on sm_90a, not 17"),
+    ({"cluster": 2, "blocks": 3}, "blocks is a multiple of cluster, 2, not 3"),
 ], ids=str)
 def test_arguments_of_products_are_checked(options, message):
     with pytest.raises(ValueError) as refused:

@@ -26,6 +26,7 @@ struct CopyBoxes {
   size_t tensor;  ///< which region of the copy is the tensor's: 0 or 1
   std::vector<int64_t> box;
   std::vector<Loop> loops;
+  int64_t blocks = 1;  ///< of a cluster that make the copy together: each has the boxes of its turn of the first loop
   int64_t swizzle = 0;  ///< bytes of a row of the box within which 16-byte units are permuted: 32, 64, 128; 0: none
 
   int64_t elements() const;  ///< of a box
@@ -52,6 +53,9 @@ inline constexpr size_t kMaxBoxMaps = 200;
 
 /// The boxes of a copy by T.cp_async_bulk_tensor.
 CopyBoxes boxes_of(const TileOp& copy);
+
+/// The same boxes, or parts of them, of which each of so many blocks has as many; nothing where they are not divided.
+std::optional<CopyBoxes> shared_boxes(const TileOp& copy, int64_t blocks);
 
 /// The maps that the copies below `body` need, in the order of their first copies, which `first` gets.
 std::vector<BoxMap> box_maps(const Stmt& body, std::vector<const TileOp*>* first = nullptr);

@@ -10,6 +10,11 @@
 //   for parallel programming", 1974);
 // - the roles do what the sequential program does, since they share no other memory that one of them writes.
 // All of this holds for every number of iterations: a loop stands for itself.
+// Blocks of a cluster that fill slots for each other are further processes of that network. Their programs have the
+// same events of a shared ring, since no bound or condition around them depends on the block's place in the cluster,
+// and use u of it is the same copy in all: in step with each other the sequential programs are a schedule of the
+// cluster, in which each slot is filled when all have released it. The blocks are there from the first such copy to the
+// last one by T.sync_cluster.
 #pragma once
 
 #include <optional>

@@ -62,7 +62,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
 
     def product(plan, A, B, SCALE, BIAS, RESIDUAL, C):
         rows, columns, depth, stages = plan.rows, plan.columns, plan.depth, plan.stages
-        with T.Kernel(plan.blocks, threads=plan.threads):
+        with T.Kernel(plan.blocks, threads=plan.threads, cluster=plan.cluster):
             a = T.alloc_shared((depth, rows) if transpose_A else (rows, depth), dtype)
             b = T.alloc_shared((columns, depth) if transpose_B else (depth, columns), dtype)
             c = T.alloc_fragment((rows, columns), "float32")

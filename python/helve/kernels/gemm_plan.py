@@ -26,6 +26,7 @@ IN_FLIGHT = 144 * 1024  # bytes of factors under way that hide the latency of me
 ROW_BYTES = 128  # of a tile of a factor, which a swizzle covers
 RESERVED = 2 * 1024  # bytes of a block that factors leave to others
 WARPGROUP = 128
+PAIR = 2  # blocks of a cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class GemmPlan:
         threads: threads per block.
         stages: tiles of the factors in shared memory; the compiler takes fewer where there is no room.
         blocks: blocks that take tiles in turn.
+        cluster: of these, neighbours whose tiles have the same columns, so that each copies a part of B for all.
     """
 
     rows: int
@@ -47,6 +49,7 @@ class GemmPlan:
     threads: int
     stages: int
     blocks: int
+    cluster: int
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -56,7 +59,8 @@ class GemmPlan:
 
 def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *, arch: str = "sm_90a",
               tile: tuple[int, int] | None = None, depth: int | None = None, threads: int | None = None,
-              stages: int | None = None, blocks: int | None = None) -> GemmPlan:
+              stages: int | None = None, blocks: int | None = None,
+              cluster: int | None = None) -> GemmPlan:
     """The division for results of (M, N).
 
     Args:
@@ -71,6 +75,9 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         stages: tiles of the factors in shared memory; by default 4, or up to 8 of small tiles where no other block
             shares the multiprocessor.
         blocks: blocks that take tiles in turn; by default as many as run at the same time, and no more than tiles.
+        cluster: blocks that copy tiles of B for each other, a divisor of `blocks`; by default 2 where tiles of B are no
+            smaller than those of A, the tiles of C fill the machine, and at most a tenth of them is lost to pairs, on
+            an architecture with clusters and products of warpgroups; else 1.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -78,7 +85,7 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     machine = _core.gpu_machine(arch)
     if machine is None:
         raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
-    check_arguments(threads=threads, stages=stages, blocks=blocks)
+    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster)
     rows_of_all, columns_of_all, products = (LARGE if each is None else each for each in (M, N, count))
 
     def tiles(rows: int, columns: int) -> int:
@@ -99,8 +106,17 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     stages = stages or (max(STAGES, min(MOST_STAGES, IN_FLIGHT // slot)) if alone else STAGES)
     slots = stages * slot + RESERVED
     resident = max(1, machine.shared_bytes // slots)
-    blocks = blocks or min(tiles(rows, columns), machine.processors * resident)
-    return GemmPlan(rows, columns, depth, threads, stages, blocks)
+    high = -(-rows_of_all // rows)
+    can = machine.group_products and machine.cluster_blocks >= PAIR
+    pairs = can and rows <= columns and not alone and 10 * (high % PAIR) <= high
+    cluster = cluster or (PAIR if pairs and (blocks is None or blocks % PAIR == 0) else 1)
+    if cluster > machine.cluster_blocks:
+        raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
+    if blocks and blocks % cluster != 0:
+        raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
+    wanted = products * -(-high // cluster) * cluster * -(-columns_of_all // columns)
+    blocks = blocks or min(wanted, max(1, machine.processors * resident // cluster) * cluster)
+    return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster)
 
 
 def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tuple[int | None, GemmPlan]]:

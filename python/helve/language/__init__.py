@@ -115,8 +115,9 @@ _TILES = (_p("buffer"), _o("parallel", False))
 
 _CONSTRUCTS = [
     Construct(
-        "Kernel", (_o("threads", 128),),
-        "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh.",
+        "Kernel", (_o("threads", 128), _o("cluster", 1)),
+        "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh. `cluster` neighbouring "
+        "blocks along the last dimension of the grid run at the same time, so that GPUs can copy for them together.",
         "grid",
     ),
     Construct(

@@ -23,8 +23,10 @@ NAMES: dict[str, _Any]
 def Cast(dtype: _b.str, x: _Scalar) -> _Expr:
     """The same as T.cast, with the type first."""
 
-def Kernel(*grid: _Any, threads: _b.int = 128) -> _Any:
-    """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh."""
+def Kernel(*grid: _Any, threads: _b.int = 128, cluster: _b.int = 1) -> _Any:
+    """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh. `cluster`
+    neighbouring blocks along the last dimension of the grid run at the same time, so that GPUs can copy for
+    them together."""
 
 def Mesh(shape: _Shape, names: _Sequence[_b.str] = ('x', 'y'), device: _b.str = 'host') -> _Mesh:
     """A mesh; see helve.Mesh."""
@@ -205,9 +207,11 @@ def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b
     with `barriers` waits for T.mbarrier_commit, one from shared memory with bulk_group=True for T.commit_bulk.
     The compiler chooses it otherwise. Both regions must be inside of their buffers."""
 
-def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False, barriers: _Region = False, bulk_group: _b.bool = False) -> None:
+def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False, barriers: _Region = False, bulk_group: _b.bool = False, multicast: _b.int = 1) -> None:
     """As T.cp_async_bulk, in boxes of a tensor of the call, which a tensor map describes: `cp.async.bulk.tensor`.
-    Elements read past the end of the tensor are 0; elements written past its end are dropped."""
+    Elements read past the end of the tensor are 0; elements written past its end are dropped. With `multicast`,
+    the number of blocks of a cluster, all of them start the copy for the same slot of a ring and from the same
+    region: each transfers a part of it to all, `.multicast::cluster`."""
 
 def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
     """Inclusive running sums of src along dimension dim into dst, from the end with reverse; dst may be src.
@@ -454,9 +458,10 @@ def ring_acquire(barriers: _Region) -> None:
 def ring_commit(barriers: _Region) -> None:
     """Ends the copies that fill the slot of a ring: whoever takes it waits for all of them."""
 
-def ring_release(barriers: _Region, pending: _b.int = 0) -> None:
+def ring_release(barriers: _Region, pending: _b.int = 0, cluster: _b.bool = False) -> None:
     """Gives back all slots of a ring that were taken, the `pending` most recent ones aside: they may be filled
-    again."""
+    again. With cluster=True every block of the cluster is told, and a slot is filled when all of them have
+    given it back."""
 
 def ring_wait(barriers: _Region) -> None:
     """Takes the next slot of a ring, in the order in which they were filled, once its data have arrived: from here
@@ -510,6 +515,10 @@ def store_vector(dst: _Any, value: _Any, width: _Any) -> _Any:
 
 def symbolic(name: _b.str, dtype: _b.str = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
+
+def sync_cluster() -> None:
+    """All threads of the blocks of a cluster arrive before any continues: `barrier.cluster`. Blocks that copy into
+    each other's memory do this when their mbarriers are ready, and before they end."""
 
 def sync_threads() -> None:
     """All threads of the block arrive before any continues; what each wrote to shared or global memory before is

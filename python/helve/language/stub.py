@@ -70,6 +70,7 @@ _TYPES = {
     "step": "_b.int",
     "num_stages": "_b.int",
     "threads": "_b.int",
+    "cluster": "_b.int",
     "domain": "_Sequence[_Any] | _Extent",
     "buffer": "_Any",
     "tensor": "_Any",

@@ -326,6 +326,9 @@ class Statements:
         threads = self.expressions.literal(
             arguments, "threads", int, "a compile-time integer", "write a multiple of 32"
         )
+        cluster = self.expressions.literal(
+            arguments, "cluster", int, "a compile-time integer", "write for example cluster=2"
+        )
         extents = [
             self.expressions.index(extent, self.expressions.evaluate(extent), "a grid extent")
             for extent in arguments.rest
@@ -337,7 +340,7 @@ class Statements:
         with self.jumps.kernel():
             body = self.block(node.body, bindings)
         context.kernel_vars = outer
-        context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr)))
+        context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr), cluster))
 
     def _outline(self, node: ast.With, item: ast.withitem) -> None:
         context, call = self.context, item.context_expr

@@ -11,7 +11,9 @@ namespace helve::barriers {
 
 namespace {
 
-bool is_barrier(const TileOp& op) { return op.op == TileOpcode::SyncThreads || op.row().is_collective(); }
+bool is_barrier(const TileOp& op) {
+  return op.op == TileOpcode::SyncThreads || op.op == TileOpcode::SyncCluster || op.row().is_collective();
+}
 
 class Builder {
  public:

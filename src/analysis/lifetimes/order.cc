@@ -48,7 +48,7 @@ class Orders {
     if (counted && counted->loop != LoopKind::Thread) return loop(*counted, s, values);
     if (const TileOp* op = as<TileOp>(s)) {
       Order out;
-      out.barrier = op->op == TileOpcode::SyncThreads || op->row().is_collective();
+      out.barrier = op->op == TileOpcode::SyncThreads || op->op == TileOpcode::SyncCluster || op->row().is_collective();
       out.drains = op->op == TileOpcode::WaitAsync && op->pending() == 0;
       if (out.barrier || op->row().rule == TileRule::Wait) return out;
     }

@@ -139,7 +139,8 @@ size_t common_statements(const std::vector<Stmt>& body) {
     const Alloc* memory = as<Alloc>(s);
     const TileOp* op = as<TileOp>(s);
     const bool common = (memory && memory->buffer->scope == MemoryScope::Shared) ||
-                        (op && (op->op == TileOpcode::MbarrierInit || op->op == TileOpcode::SyncThreads));
+                        (op && (op->op == TileOpcode::MbarrierInit || op->op == TileOpcode::SyncThreads ||
+                                op->op == TileOpcode::SyncCluster));
     if (!common) break;
     ++count;
   }
@@ -148,15 +149,18 @@ size_t common_statements(const std::vector<Stmt>& body) {
 
 std::optional<Ref<const Kernel>> joined_roles(const Ref<const Kernel>& kernel, RingFault* fault) {
   if (!has_roles(*kernel)) return kernel;
-  std::vector<Stmt> out;
+  std::vector<Stmt> out, end;
   std::vector<const Role*> roles;
   for (const Stmt& s : statements_of(kernel->body)) {
-    if (const Role* role = as<Role>(s)) {
+    const TileOp* op = as<TileOp>(s);
+    if (const Role* role = as<Role>(s); role && end.empty()) {
       roles.push_back(role);
+    } else if (!roles.empty() && op && op->op == TileOpcode::SyncCluster) {
+      end.push_back(s);
     } else if (roles.empty()) {
       out.push_back(s);
     } else {
-      *fault = {s->span, "it stands behind roles, which end the kernel"};
+      *fault = {end.empty() ? s->span : end.front()->span, "it stands behind roles, which end the kernel"};
       return std::nullopt;
     }
   }
@@ -177,6 +181,7 @@ std::optional<Ref<const Kernel>> joined_roles(const Ref<const Kernel>& kernel, R
     *fault = apart.fault;
     return std::nullopt;
   }
+  out.insert(out.end(), end.begin(), end.end());
   const Stmt body = seq(std::move(out), kernel->body->span);
   return copy_with(*kernel, [&](Kernel& copy) { copy.body = body; });
 }

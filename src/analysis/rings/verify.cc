@@ -9,6 +9,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "helve/analysis/box_copy.h"
+#include "helve/analysis/cluster.h"
 #include "helve/analysis/early_copies.h"
 #include "helve/analysis/effects.h"
 #include "helve/analysis/rings.h"
@@ -236,6 +238,57 @@ void check_shared(const Function& f, const Kernel& kernel) {
   }
 }
 
+/// What orders the copies of the blocks of a cluster for each other: they have the same events of a shared ring, each
+/// releases its slots to all, and none copies before the mbarriers of all are ready, or ends before all have.
+void check_clusters(const Kernel& kernel) {
+  const ClusterFacts facts = cluster_facts(kernel);
+  walk(kernel.body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (!op || !op->barriers()) return;
+    const Buffer& ring = *op->barriers()->buffer;
+    const bool shared = is_shared_ring(kernel.body, ring);
+    if (op->op == TileOpcode::RingRelease && op->flag(op->row().index_of("cluster")) != shared) {
+      refuse_ring(s->span, shared ? fmt::format("slots of '{}' are released to this block alone, and others fill them",
+                                                ring.name)
+                                  : fmt::format("slots of '{}' are released to a cluster that does not fill them",
+                                                ring.name));
+    }
+    if (op->multicast() == 1) return;
+    const std::string& buffer = op->region(1).buffer->name;
+    if (op->multicast() != kernel.cluster) {
+      refuse_ring(s->span, fmt::format("{} blocks fill '{}' together, and a cluster has {}", op->multicast(), buffer,
+                                       kernel.cluster));
+    }
+    if (!facts.same.contains(op)) {
+      refuse_ring(s->span, fmt::format("the blocks of a cluster may fill '{}' from different regions", buffer));
+    }
+    if (facts.uneven.contains(&ring)) {
+      refuse_ring(s->span, fmt::format("the blocks of a cluster may fill slots of '{}' unequally often", ring.name));
+    }
+    if (!shared_boxes(*op, op->multicast())) {
+      refuse_ring(s->span, fmt::format("'{}' has no equal parts for the blocks of a cluster", buffer));
+    }
+  });
+  if (!has_shared_rings(kernel.body)) return;
+  const std::vector<Stmt> body = statements_of(kernel.body);
+  const auto is = [&](size_t at, TileOpcode what) { return as<TileOp>(body[at]) && as<TileOp>(body[at])->op == what; };
+  size_t ready = 0;
+  while (ready < body.size() && !is(ready, TileOpcode::SyncCluster)) {
+    if (has_ring_events(body[ready])) break;
+    ++ready;
+  }
+  if (ready == body.size() || !is(ready, TileOpcode::SyncCluster)) {
+    refuse_ring(kernel.span, "no T.sync_cluster precedes copies to the memory of other blocks");
+  }
+  for (size_t i = ready; i < body.size(); ++i) {
+    if (!is(i, TileOpcode::MbarrierInit) || !is_ring(*as<TileOp>(body[i])->barriers()->buffer)) continue;
+    refuse_ring(body[i]->span, "a T.sync_cluster precedes it, after which other blocks use the ring");
+  }
+  if (ready + 1 == body.size() || !is(body.size() - 1, TileOpcode::SyncCluster)) {
+    refuse_ring(kernel.span, "no T.sync_cluster ends it, while other blocks use its memory");
+  }
+}
+
 }  // namespace
 
 std::optional<RingFault> ring_fault(const Function& f, const Ref<const Kernel>& kernel) {
@@ -244,6 +297,7 @@ std::optional<RingFault> ring_fault(const Function& f, const Ref<const Kernel>& 
   if (!joined) return fault;
   try {
     check_shared(f, *kernel);
+    check_clusters(**joined);
     RingRun((*joined)->body).run((*joined)->body);
   } catch (const RingRefusal& found) {
     return found.fault;

@@ -81,6 +81,12 @@ void KernelEmitter::barrier(const TileOp& s) {
   line("__syncthreads();", s.span);
 }
 
+void KernelEmitter::cluster_barrier(const TileOp&) {
+  HELVE_CHECK(!role_ && !thread_, "a barrier of a cluster is one of all threads");
+  need("cluster_sync");
+  line("helve_cluster_sync();");
+}
+
 void KernelEmitter::fence(const TileOp& s) { line(call("fence_async", "", "") + ";", s.span); }
 
 /// One run, which is past the end of its tensor either entirely or not at all.

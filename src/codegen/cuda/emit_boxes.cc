@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -22,6 +23,15 @@ void KernelEmitter::map_parameters(std::vector<std::string>& out) {
   }
 }
 
+/// Blocks that copy for each other are launched as clusters, neighbours one after the other.
+void KernelEmitter::cluster() {
+  if (!has_shared_rings(source_.stmt->body)) return;
+  kernel_.cluster = source_.stmt->cluster;
+  place_ = make_var("place");
+  facts_.bind_loop(place_, int_imm(0), int_imm(kernel_.cluster));
+  declare(place_, "int", fmt::format("blockIdx.x % {}", kernel_.cluster), source_.stmt->span);
+}
+
 std::string KernelEmitter::coordinate(const Expr& e) {
   const c::CExpr value = expr(e);
   return value.wide ? call("coordinate", "", value.text) : value.text;
@@ -36,7 +46,10 @@ void KernelEmitter::begin_boxes(const TileOp& s) {
   HELVE_CHECK(map != maps_.end(), "a copy has no tensor map");
   std::vector<Expr> extents;
   for (const CopyBoxes::Loop& loop : boxes.loops) extents.push_back(int_imm(loop.count));
-  loop_nest(extents, s.span, [&](const std::vector<Expr>& at) {
+  if (boxes.blocks > 1) extents[0] = int_imm(boxes.loops[0].count / boxes.blocks);
+  loop_nest(extents, s.span, [&](const std::vector<Expr>& turns) {
+    std::vector<Expr> at = turns;
+    if (boxes.blocks > 1) at[0] = at[0] * int_imm(boxes.blocks) + Expr(place_);
     const std::vector<Expr> first = boxes.begin(tensor, true, at);
     const std::string begin = fmt::format("{{{}}}", join(first, ", ", [&](const Expr& e) { return coordinate(e); }));
     const Expr sum = address_of(*memory.buffer, boxes.begin(memory, false, at), facts_).sum;
@@ -46,8 +59,10 @@ void KernelEmitter::begin_boxes(const TileOp& s) {
       return line(call("store_box", "", fmt::format("{}, {}, {}", map->second, begin, box)) + ";", s.span);
     }
     const int64_t bytes = boxes.elements() * tensor.buffer->dtype.bytes();
-    line(call("load_box", "", fmt::format("{}, {}, {}, {}, {}", box, map->second, begin, bytes, arrival(s))) + ";",
-         s.span);
+    const std::string operands =
+        fmt::format("{}, {}, {}, {}, {}", box, map->second, begin, bytes * boxes.blocks, arrival(s));
+    if (boxes.blocks == 1) return line(call("load_box", "", operands) + ";", s.span);
+    line(call("share_box", "", fmt::format("{}, {}", operands, (1 << boxes.blocks) - 1)) + ";", s.span);
   });
 }
 

@@ -74,6 +74,26 @@ __device__ __forceinline__ void helve_ring_release(unsigned long long* ring, hel
 }
 )"};
 
+constexpr PreludePart kSharedRings{"shared_rings", "", R"(
+// As helve_ring_release, of a ring that `BLOCKS` blocks fill together: all of them are told.
+template <int S, int BLOCKS>
+__device__ __forceinline__ void helve_ring_release_all(unsigned long long* ring, helve_place& freed, unsigned& open,
+                                                       unsigned pending) {
+    __syncwarp();
+    while (open > pending) {
+        const unsigned block = threadIdx.x % 32;
+        if (block < BLOCKS) {
+            const unsigned at = (unsigned)__cvta_generic_to_shared(ring + S + freed.at);
+            unsigned there;
+            asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(block));
+            asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" : : "r"(there) : "memory");
+        }
+        helve_advance<S>(freed);
+        --open;
+    }
+}
+)"};
+
 constexpr PreludePart kRoles{"roles", "", R"(
 // A barrier of some warps of the block.
 template <int ID, int THREADS>
@@ -107,8 +127,9 @@ void KernelEmitter::slots(const Alloc& s) {
 void KernelEmitter::open_ring(const TileOp& s) {
   need(kRings);
   const Buffer& ring = *s.barriers()->buffer;
+  const int64_t blocks = is_shared_ring(source_.stmt->body, ring) ? source_.stmt->cluster : 1;
   line(fmt::format("helve_open_ring({}, {}, {});", names_.of(&ring, ring.name), ring_slots(ring),
-                   source_.stmt->threads / kWarp),
+                   source_.stmt->threads / kWarp * blocks),
        s.span);
 }
 
@@ -131,6 +152,7 @@ void KernelEmitter::role(const Role& s) {
                           names_.fresh("next"),
                           names_.fresh("freed"),
                           names_.fresh("open"),
+                          is_shared_ring(source_.stmt->body, *ring),
                           buffers_of_ring(source_.stmt->body, *ring)};
         const bool takes = has_operation(s.body, [&](const TileOp& op) {
           return ring_event(op) == RingEvent::Wait && op.barriers()->buffer == ring;
@@ -202,9 +224,10 @@ void KernelEmitter::ring_wait(const TileOp& s) {
 
 void KernelEmitter::ring_release(const TileOp& s) {
   const RingPlaces& ring = places(s);
-  line(
-      fmt::format("helve_ring_release<{}>({}, {}, {}, {});", ring.slots, ring.name, ring.freed, ring.open, s.pending()),
-      s.span);
+  if (ring.shared) need(kSharedRings);
+  const std::string release = ring.shared ? fmt::format("release_all<{}, {}>", ring.slots, source_.stmt->cluster)
+                                          : fmt::format("release<{}>", ring.slots);
+  line(fmt::format("helve_ring_{}({}, {}, {}, {});", release, ring.name, ring.freed, ring.open, s.pending()), s.span);
 }
 
 }  // namespace helve::cuda

@@ -61,6 +61,7 @@ CudaKernel KernelEmitter::emit() {
     unpack_scalars();
     for (const Expr& guard : source_.guards) facts_.assume(guard);
     grid();
+    cluster();
     instances();
     const int64_t bytes = shared_end(source_.stmt->body);
     kernel_.shared_bytes = (bytes + kSharedUnit - 1) / kSharedUnit * kSharedUnit;

@@ -63,6 +63,7 @@ class KernelEmitter final : public c::CEmitter {
     std::string next;   ///< the slot to acquire or to wait for next, and its phase
     std::string freed;  ///< of the role that takes: the slot to release next
     std::string open;   ///< and how many it has taken and not released
+    bool shared = false;  ///< with the other blocks of the cluster
     std::vector<BufferRef> buffers;
   };
 
@@ -114,6 +115,7 @@ class KernelEmitter final : public c::CEmitter {
   const RingPlaces& places(const TileOp& s) const;
 
   // emit_boxes.cc
+  void cluster();
   void map_parameters(std::vector<std::string>& out);
   void begin_boxes(const TileOp& s);
   std::string coordinate(const Expr& e);
@@ -157,6 +159,7 @@ class KernelEmitter final : public c::CEmitter {
   std::vector<std::string> scalar_names_;
   std::string first_core_, core_;  ///< in a mesh function: the parameter, and the block's own number
   CoreSpan span_;  ///< the cores that synchronize with each other
+  VarRef place_;  ///< of the block in its cluster, where blocks of it copy together
   std::unordered_map<const Buffer*, OtherCore> peers_;
   std::unordered_map<const Buffer*, std::string> phases_;  ///< of mbarriers that count bytes: the variable of the phase
   std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals

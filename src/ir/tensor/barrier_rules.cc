@@ -65,6 +65,12 @@ void check_copy(const TileOp& op) {
     const std::string value = op.is_region(at) ? fmt::format("'{}'", op.region(at).buffer->name) : "True";
     refuse_argument(operation_text(op), parameter, value, reason, remedy, op.place(at));
   };
+  const int64_t together = op.multicast();
+  if (together != 1 && (together < 2 || !op.barriers() || !is_ring(*op.barriers()->buffer))) {
+    refuse_argument(operation_text(op), "multicast", std::to_string(together),
+                    together < 2 ? "it is a number of blocks" : "only the slots of a ring are filled by several blocks",
+                    "leave it out, or fill a ring by 2 blocks or more", op.place(op.row().index_of("multicast")));
+  }
   const bool loads = is_global(*op.region(0).buffer), bulk = op.flag(op.row().index_of("bulk_group"));
   if (op.barriers() && !loads) {
     refuse("barriers", "mbarriers count copies to shared memory",

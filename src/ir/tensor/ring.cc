@@ -56,6 +56,16 @@ std::vector<BufferRef> buffers_of_ring(const Stmt& s, const Buffer& ring) {
   return out;
 }
 
+bool is_shared_ring(const Stmt& s, const Buffer& ring) {
+  return has_operation(s, [&](const TileOp& op) {
+    return op.multicast() > 1 && op.barriers() && op.barriers()->buffer.get() == &ring;
+  });
+}
+
+bool has_shared_rings(const Stmt& s) {
+  return has_operation(s, [](const TileOp& op) { return op.multicast() > 1; });
+}
+
 bool has_roles(const Kernel& kernel) {
   bool found = false;
   walk(kernel.body, [&](const Stmt& s) { found |= s->kind == StmtKind::Role; });

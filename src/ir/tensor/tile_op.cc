@@ -106,6 +106,11 @@ const Region* TileOp::barriers() const {
 
 int64_t TileOp::pending() const { return integer(row().index_of("pending")); }
 
+int64_t TileOp::multicast() const {
+  const std::optional<size_t> found = row().find("multicast");
+  return found ? integer(*found) : 1;
+}
+
 bool TileOp::waits_for_sources() const {
   const std::optional<size_t> found = row().find("sources");
   return found && flag(*found);

@@ -499,6 +499,7 @@ class Verifier {
       refuse_argument("T.Kernel", "threads", std::to_string(n.threads), "threads come in warps of 32",
                       "use a multiple of 32", n.span);
     }
+    check_cluster(n);
     if (f_.mesh) check_grid(n);
     kernel_ = &n;
     roles_end_ = 0;
@@ -566,6 +567,24 @@ class Verifier {
     outline_ = nullptr;
   }
 
+  /// Clusters divide the last dimension of the grid.
+  void check_cluster(const Kernel& n) {
+    if (n.cluster == 1) return;
+    constexpr int64_t kMostBlocks = 16;
+    const auto refuse = [&](const std::string& reason, const std::string& remedy) {
+      refuse_argument("T.Kernel", "cluster", std::to_string(n.cluster), reason, remedy, n.span);
+    };
+    if (n.cluster < 1 || n.cluster > kMostBlocks) {
+      refuse(fmt::format("a cluster has 1 to {} blocks", kMostBlocks), "write for example cluster=2");
+    }
+    if (f_.mesh) refuse("the cores of a mesh row are a cluster already", "leave it out");
+    const int64_t* last = n.extents.empty() ? nullptr : int_value(n.extents.back());
+    if (!last || *last % n.cluster != 0) {
+      refuse("the last extent of the grid is not a constant multiple of it",
+             fmt::format("give the grid a last extent such as {}", 32 * n.cluster));
+    }
+  }
+
   void check_grid(const Kernel& n) {
     std::optional<std::vector<int64_t>> grid = constant_shape(n.extents);
     if (grid && *grid == f_.mesh->extents) return;
@@ -579,6 +598,10 @@ class Verifier {
     for (size_t i = 0; i < n.operands.size(); ++i) visit_operand(n.operands[i], n.place(i));
     const std::string operation = operation_text(n);
     if (!n.row().is_collective() && !kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
+    if (n.op == TileOpcode::SyncCluster && (role_ || controls_.size() != kernel_controls_)) {
+      wrong_scope(operation, "iteration", "put it at the first level of T.Kernel, which all threads execute", n.span,
+                  {kernel_->span, "the kernel"});
+    }
     if (iteration_ && (n.row().scope != OpScope::Iteration || tiles_)) {
       wrong_scope(operation, "iteration", "make the loop T.serial, or move the operation out of it", n.span,
                   {iteration_->span, "an iteration of this loop is executed by a part of the block only"});

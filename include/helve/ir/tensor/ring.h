@@ -27,6 +27,12 @@ std::vector<BufferRef> rings_of(const Stmt& s);
 /// The buffers that copies of the statement fill for the ring, each once, in program order.
 std::vector<BufferRef> buffers_of_ring(const Stmt& s, const Buffer& ring);
 
+/// Do the blocks of a cluster fill slots of the ring for each other, by a copy of the statement?
+bool is_shared_ring(const Stmt& s, const Buffer& ring);
+
+/// Do blocks of a cluster fill each other's slots?
+bool has_shared_rings(const Stmt& s);
+
 /// Has the kernel roles?
 bool has_roles(const Kernel& kernel);
 

@@ -246,12 +246,14 @@ struct Kernel final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Kernel;
   std::vector<Expr> extents;
   int64_t threads = 128;
+  int64_t cluster = 1;  ///< neighbouring blocks that run at the same time, and may fill each other's memory
   std::vector<VarRef> vars;
   Stmt body;
   Kernel() : StmtNode(kKind) {}
   static constexpr auto fields() {
     return std::tuple{field("extents", &Kernel::extents), field("threads", &Kernel::threads),
-                      definition("vars", &Kernel::vars), field("body", &Kernel::body)};
+                      field("cluster", &Kernel::cluster), definition("vars", &Kernel::vars),
+                      field("body", &Kernel::body)};
   }
 };
 
@@ -320,11 +322,10 @@ struct TileOp final : StmtNode {
   std::optional<bool> clears() const;  ///< are previous contents of the result ignored? Nothing without such a flag
   const std::string* axis() const;  ///< of a collective; null if it has no groups
   const std::string* combination() const;  ///< the operator of a reducing collective, else null
-
   const Region* barriers() const;  ///< the mbarriers that it is given; null if none
   int64_t pending() const;  ///< of a wait: how many groups may be unfinished after it
+  int64_t multicast() const;  ///< the blocks that copy together; 1 for others than copies of boxes
   bool waits_for_sources() const;  ///< is waiting over when the sources have been read?
-
   /// Does it start a copy that a later wait of its queue completes (copy_queue.h)?
   bool begins_copy() const;
   /// Does it start a product that a later T.wgmma_wait completes?
@@ -393,8 +394,7 @@ Stmt if_then(Expr condition, Stmt then_body, Stmt else_body = {}, Span span = {}
 Stmt kernel(std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span = {});
 Stmt role(int64_t first, int64_t threads, int64_t registers, bool elect, Stmt body, Span span = {});
 Stmt outline(Stmt body, Span span = {});
-/// Operands as declared by the row; those omitted at the end take their defaults. Shapes and dtypes are checked by the
-/// row's rule (verify.h).
+/// Operands as the row declares them; omitted ones take their defaults. The row's rule checks shapes and dtypes.
 Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span = {}, std::vector<Span> places = {});
 
 }  // namespace helve
