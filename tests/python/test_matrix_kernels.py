@@ -83,6 +83,7 @@ def test_the_text_computes_products(tmp_path, unaligned):
 @pytest.mark.parametrize("options", [
     {"transpose_B": True}, {}, {"transpose_A": True}, {"transpose_B": True, **ALL}, {"M": 128, "N": 4096, "K": 4096},
     {"batch": True, "out": "float32", "tile": (256, 128)}, {"dtype": "float8_e4m3", "transpose_B": True, "scale": True},
+    {"M": 4098, "N": 4104, "K": 1032, "transpose_B": True}, {"N": 4104, "K": 1032, "transpose_B": True, **ALL},
 ], ids=str)
 def test_products_of_rows_of_vectors_fill_rings_and_spill_nothing(options):
     """The first kernel of a text, which aligned rows take."""
@@ -95,16 +96,17 @@ def test_products_of_rows_of_vectors_fill_rings_and_spill_nothing(options):
 
 
 def test_plans():
-    assert plan_gemm(None, None, "bfloat16") == GemmPlan(128, 256, 64, 256, 4, 132, 2)
-    assert plan_gemm(8192, 8192, "float8_e4m3") == GemmPlan(128, 256, 128, 256, 4, 132, 2)
+    assert plan_gemm(None, None, "bfloat16") == GemmPlan(128, 256, 64, 256, 4, 132, 1)
+    assert plan_gemm(8192, 8192, "float8_e4m3") == GemmPlan(128, 256, 128, 256, 4, 132, 1)
     small = plan_gemm(64, 4096, "bfloat16")  # of few rows: no tile is higher than they are
     assert small.rows == 64 and small.threads == 128
     assert plan_gemm(512, 512, "bfloat16").rows == 64  # tiles for more multiprocessors
     assert plan_gemm(64, 64, "bfloat16").blocks == 1
     assert small.cluster == 1  # and has no tile beside it
-    clusters = [plan_gemm(rows, 65536, "bfloat16", tile=(128, 256)).cluster for rows in (128, 256, 384, 1408)]
+    clusters = [plan_gemm(rows, 65536, "bfloat16", K=1032, tile=(128, 256)).cluster for rows in (128, 256, 384, 1408)]
     assert clusters == [1, 2, 1, 2]
-    assert plan_gemm(8192, 8192, "bfloat16", tile=(256, 128)).cluster == 1  # tiles of B are the smaller ones
+    assert [plan_gemm(8192, 8192, "bfloat16", K=terms).cluster for terms in (None, 64, 1024, 1032)] == [1, 1, 1, 2]
+    assert plan_gemm(8192, 8192, "bfloat16", K=1032, tile=(256, 128)).cluster == 1  # tiles of B are the smaller ones
     assert plan_gemm(384, 4096, "bfloat16", tile=(128, 256), cluster=2).blocks == 64  # one row of them is not there
     assert plan_gemm(64, 64, "bfloat16", 100).blocks == 100
     older = plan_gemm(None, None, "bfloat16", arch="sm_80")

@@ -51,7 +51,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     """
     check_gemm(dtype, out, transpose_A, transpose_B, activation, ACTIVATIONS)
     check_arguments(**{name: extent for name, extent in (("M", M), ("N", N), ("K", K)) if extent is not None})
-    plans = plans_by_rows(M, N, dtype, **{"count": None if batch else 1, **tuning})
+    plans = plans_by_rows(M, N, dtype, K=K, **{"count": None if batch else 1, **tuning})
     out = out or (dtype if dtype in OUTPUTS else "bfloat16")
     activate = activation if callable(activation) else ACTIVATIONS[activation]
     M, N, K = (T.dyn(name) if extent is None else extent for name, extent in (("M", M), ("N", N), ("K", K)))

@@ -57,9 +57,9 @@ class GemmPlan:
         return self.rows, self.columns
 
 
-def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *, arch: str = "sm_90a",
-              tile: tuple[int, int] | None = None, depth: int | None = None, threads: int | None = None,
-              stages: int | None = None, blocks: int | None = None,
+def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *, K: int | None = None,
+              arch: str = "sm_90a", tile: tuple[int, int] | None = None, depth: int | None = None,
+              threads: int | None = None, stages: int | None = None, blocks: int | None = None,
               cluster: int | None = None) -> GemmPlan:
     """The division for results of (M, N).
 
@@ -68,6 +68,7 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         N: columns of C.
         dtype: of the factors.
         count: products of a batch.
+        K: terms of a sum, where they are known; what it decides is `cluster`.
         arch: the architecture that is planned for; the kernel runs on others too.
         tile: rows and columns of a tile of C, multiples of 16.
         depth: terms that are multiplied at a time, a multiple of 32 bytes; by default 128 bytes.
@@ -75,9 +76,10 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         stages: tiles of the factors in shared memory; by default 4, or up to 8 of small tiles where no other block
             shares the multiprocessor.
         blocks: blocks that take tiles in turn; by default as many as run at the same time, and no more than tiles.
-        cluster: blocks that copy tiles of B for each other, a divisor of `blocks`; by default 2 where tiles of B are no
-            smaller than those of A, the tiles of C fill the machine, and at most a tenth of them is lost to pairs, on
-            an architecture with clusters and products of warpgroups; else 1.
+        cluster: blocks that copy tiles of B for each other, a divisor of `blocks`. The default is 1, or 2 where that is
+            faster as measured: where rows of K terms begin between lines of 128 bytes, so that copies read more than
+            they bring, tiles of B are no smaller than those of A, the tiles of C fill the machine, and at most a tenth
+            of them is lost to pairs, on an architecture with clusters and products of warpgroups.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -108,7 +110,8 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     resident = max(1, machine.shared_bytes // slots)
     high = -(-rows_of_all // rows)
     can = machine.group_products and machine.cluster_blocks >= PAIR
-    pairs = can and rows <= columns and not alone and 10 * (high % PAIR) <= high
+    between_lines = K is not None and K * FACTORS[dtype] % ROW_BYTES != 0
+    pairs = can and between_lines and rows <= columns and not alone and 10 * (high % PAIR) <= high
     cluster = cluster or (PAIR if pairs and (blocks is None or blocks % PAIR == 0) else 1)
     if cluster > machine.cluster_blocks:
         raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
