@@ -252,6 +252,18 @@ def text_of(call):
     return re.sub(r"\n *--> .*\n *\|\n.*\n.*(?=\n|$)", "", str(caught.value))
 
 
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: helve.torch.row_sums((4, 8)), "'helve.torch.row_sums' cannot take (4, 8) for 'x': it is no tensor\n"
+     "help: pass a tensor"),
+    (lambda: helve.torch.rms_norm(torch.ones(2, 8), torch.ones(8), "small"),
+     "'helve.torch.rms_norm' cannot take 'small' for 'eps': it is no number\nhelp: pass a number"),
+    (lambda: helve.torch.gemm(torch.ones(2, 8), torch.ones(8, 2), transpose_a="yes"),
+     "'helve.torch.gemm' cannot take 'yes' for 'transpose_a': it is no truth value\nhelp: pass a truth value"),
+], ids=["tensor", "number", "truth value"])
+def test_arguments_of_other_types_are_refused(call, message):
+    assert text_of(call) == f"error[HV0108]: {message}"
+
+
 def test_a_dtype_that_pytorch_lacks_is_refused(monkeypatch):
     monkeypatch.delattr(torch, "int4")
     assert text_of(lambda: helve.torch.op("test_helve::a", half, out="B")) == """\

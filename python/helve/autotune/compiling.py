@@ -25,7 +25,7 @@ from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
 from helve.target import Kernel, compile, core_function, declared_outputs
 
-_SERVE = "from helve.autotune.worker import serve; serve()"
+_SERVE = "from helve.autotune.worker import _serve; _serve()"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from helve.errors import Error
 from helve.target import compile
 
 
-def serve() -> None:
+def _serve() -> None:
     """Answers until the input ends."""
     warnings.simplefilter("ignore")
     while True:

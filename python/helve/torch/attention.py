@@ -9,6 +9,7 @@ import torch
 
 from helve import kernels
 from helve.kernels.attention_plan import DTYPES, HEADS
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, architecture, check_dtype, checked
 from helve.torch.registration import refused, register, shown
 
@@ -48,6 +49,7 @@ _attention = register("helve::attention", "(Tensor q, Tensor k, Tensor v, bool c
                       _fake)
 
 
+@operator
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
               scale: float | None = None) -> torch.Tensor:
     """softmax(q @ k^T * scale) @ v for every head, on tensor cores, with sums in float32. It has no gradient yet.

@@ -11,6 +11,7 @@ import torch
 
 from helve import kernels
 from helve.target import at_caller
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, check_dtype, check_rows, checked, rows_of
 from helve.torch.registration import refused, register
 
@@ -71,6 +72,7 @@ _cross_entropy = register("helve::cross_entropy",
                           backward=_gradients)
 
 
+@operator
 def cross_entropy(x: torch.Tensor, target: torch.Tensor, ignore_index: int = -100,
                   reduction: str = "mean") -> torch.Tensor:
     """log(sum of exp(x)) - x[target] over the last dimension, in float32.

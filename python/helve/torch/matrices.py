@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from helve import kernels
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, check_dtype, check_rows, checked, rows_of
 from helve.torch.registration import refused, register
 
@@ -69,6 +70,7 @@ _column_sums = register("helve::column_sums", "(Tensor x) -> Tensor", _column_su
                         setup=_setup, backward=lambda ctx, ds: ds.to(ctx.dtype).expand(ctx.shape))
 
 
+@operator
 def transpose(x: torch.Tensor) -> torch.Tensor:
     """The transposed matrix, in memory of its own.
 
@@ -84,6 +86,7 @@ def transpose(x: torch.Tensor) -> torch.Tensor:
     return _transpose(x)
 
 
+@operator
 def row_sums(x: torch.Tensor) -> torch.Tensor:
     """Sums over the last dimension, in float32.
 
@@ -99,6 +102,7 @@ def row_sums(x: torch.Tensor) -> torch.Tensor:
     return _row_sums(x)
 
 
+@operator
 def column_sums(x: torch.Tensor) -> torch.Tensor:
     """Sums over all dimensions but the last, in float32; the same bits in every run.
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from helve import kernels
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, check_like, check_rows, checked, rows_of
 from helve.torch.registration import register
 
@@ -107,6 +108,7 @@ _layer_norm = register("helve::layer_norm", "(Tensor x, Tensor weight, Tensor bi
                        _layer_norm_run, _layer_norm_fake, setup=_setup, backward=_layer_norm_gradients)
 
 
+@operator
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
     """x / sqrt(mean of x squared over the last dimension + eps) * weight, in float32 and rounded once.
 
@@ -124,6 +126,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.
     return _rms_norm(x, weight, eps)
 
 
+@operator
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last dimension, in float32 and rounded once.
 

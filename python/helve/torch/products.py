@@ -14,6 +14,7 @@ from helve import kernels
 from helve.kernels.gemm import ACTIVATIONS
 from helve.kernels.gemm_plan import FACTORS, OUTPUTS
 from helve.target import at_caller
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, architecture, check_dtype, checked
 from helve.torch.matrices import column_sums
 from helve.torch.registration import no_gradient, refused, register
@@ -118,6 +119,7 @@ def _product(a: torch.Tensor, b: torch.Tensor, transpose_a: bool, transpose_b: b
 _gemm = register("helve::gemm", _SCHEMA, _run, _fake, setup=_setup, backward=_gradients)
 
 
+@operator
 def gemm(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None, residual: torch.Tensor | None = None, *,
          scale: torch.Tensor | None = None, activation: str | None = None, transpose_a: bool = False,
          transpose_b: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:

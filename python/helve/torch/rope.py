@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from helve import kernels
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, check_dtype, checked
 from helve.torch.registration import refused, register
 
@@ -56,6 +57,7 @@ _rope = register("helve::rope", "(Tensor x, Tensor cos, Tensor sin, bool inverse
                  setup=_setup, backward=_gradients)
 
 
+@operator
 def rope(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, inverse: bool = False) -> torch.Tensor:
     """Turns the pairs of a head's elements, half a head apart, by the angle of their position, in float32.
 

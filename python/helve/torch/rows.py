@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from helve import kernels
+from helve.torch.calls import operator
 from helve.torch.library import Kernels, check_like, check_rows, checked, rows_of
 from helve.torch.registration import register
 
@@ -92,6 +93,7 @@ _swiglu = register("helve::swiglu", "(Tensor a, Tensor b) -> Tensor", _swiglu_ru
                    backward=_swiglu_gradients)
 
 
+@operator
 def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
     """exp(x) / sum of exp(x) over a dimension, in float32 from the maximum, rounded once.
 
@@ -110,6 +112,7 @@ def softmax(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
     return _softmax(x.movedim(dim, -1)).movedim(-1, dim)
 
 
+@operator
 def swiglu(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a * sigmoid(a) * b, in float32 and rounded once.
 
