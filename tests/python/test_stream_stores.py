@@ -153,11 +153,18 @@ def test_pieces_where_rows_lie_well_only():
         _, y, z = run(stage, [x, np.zeros_like(x), np.zeros_like(x)], placement)
         np.testing.assert_array_equal(y, x + 1)
         np.testing.assert_array_equal(z, x * x)
-    mutant = helve.parse(text.replace("T.misalignment(Z, 16) == 0", "T.misalignment(Y, 16) == 0")).function
-    expected = [x, x + 1, x * x]
-    assert refused_or_wrong(mutant, [x, np.zeros_like(x), np.zeros_like(x)], expected)
     odd = _core.print(last_stage(two_outputs(201)))
     assert "T.store_nontemporal" not in odd
+
+
+@pytest.mark.wrong_programs
+def test_pieces_where_one_tensor_lies_well_are_refused():
+    text = _core.print(last_stage(two_outputs(200)))
+    mutant = text.replace("T.misalignment(Z, 16) == 0", "T.misalignment(Y, 16) == 0")
+    assert mutant != text
+    x = values((3, 200), "float32")
+    arrays = [x, np.zeros_like(x), np.zeros_like(x)]
+    assert refused_or_wrong(helve.parse(mutant).function, arrays, [x, x + 1, x * x])
 
 
 def test_values_and_reads_by_position():
