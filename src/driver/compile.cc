@@ -5,15 +5,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 
 #include "driver_targets.h"
 #include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
-#include "helve/codegen/cuda/cuda_module.h"
-#include "helve/ir/tensor/code_hints.h"
-#include "helve/ir/tensor/memory_hints.h"
-#include "helve/ir/tensor/shared_place.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
@@ -48,79 +43,11 @@ interp::Checks parse_checks(const std::string& name) {
                    {"expected", "\"all\", \"uninitialised\", \"races\" or None"}});
 }
 
-namespace {
-
-/// Prints the function after each pass that changed it.
-class PrintInstrument final : public PassInstrument {
- public:
-  void ran(const Pass& pass, const FunctionRef& before, const FunctionRef& after, double seconds) override {
-    if (before == after) return;
-    const std::string text = fmt::format("# after {} ({:.3f} ms)\n{}\n", pass.name, seconds * 1e3, print(after));
-    std::fwrite(text.data(), 1, text.size(), stderr);
-  }
-};
-
-}  // namespace
-
 Machine machine_of(const CompileOptions& options) {
   if (options.target != Target::Cuda) return host_machine();
   if (options.arch.empty()) return any_gpu();
   if (const std::optional<Machine> machine = gpu_machine(options.arch)) return *machine;
   throw UserError(Code::CudaArchitecture, {}, {{"compiler", "helve"}, {"arch", options.arch}, {"known", known_gpus()}});
-}
-
-namespace {
-
-/// Written tensors of a quarter of the last cache go around it: what is read beside them needs as much, and other
-/// programs have their part, on virtual machines most of all.
-constexpr int64_t kShareOfCache = 4;
-
-PassOptions pass_options_of(const CompileOptions& options) {
-  PassOptions out;
-  out.machine = machine_of(options);
-  out.stream_bytes = options.stream_bytes ? options.stream_bytes : out.machine.last_cache / kShareOfCache;
-  if (options.target == Target::Cuda) {
-    out.schedules = &cuda_schedules();
-    out.walk_tiles = false;
-    out.cores_synchronize = true;
-  }
-  out.persistent_chunk = options.persistent_chunk;
-  out.kept_shared_bytes = options.kept_shared_bytes;
-  out.strict_layouts = options.strict;
-  return out;
-}
-
-}  // namespace
-
-Lowered lower(const FunctionRef& f, const CompileOptions& options) {
-  check_lowered_forms(*f);
-  Lowered out;
-  StageInstrument stages;
-  TimeInstrument times;
-  VerifyInstrument verifier;
-  PrintInstrument printer;
-  std::vector<PassInstrument*> instruments = {&times, &stages};
-  if (options.verify_passes) instruments.push_back(&verifier);
-  if (options.print_changed) instruments.push_back(&printer);
-  instruments.insert(instruments.end(), options.instruments.begin(), options.instruments.end());
-  const std::vector<Pass>& passes = options.target == Target::Cuda ? cuda_pipeline() : cpu_pipeline();
-  PassOptions pass_options = pass_options_of(options);
-  pass_options.warnings = &out.warnings;
-  pass_options.choices = &out.choices;
-  // Passes take buffers for apart and stores for ordinary ones; what shares bytes, bypasses caches or suits a compiler
-  // of machine code is decided anew.
-  const FunctionRef plain =
-      without_memory_hints(without_code_hints(without_offsets(f)), options.target != Target::Cuda);
-  out.function = run_pipeline(passes, plain, pass_options, instruments);
-  if (options.target == Target::Cuda) {
-    check_registers(*f, *out.function);
-    check_tensor_maps(*out.function);
-  }
-  for (const TimeInstrument::Row& row : times.rows()) out.times.push_back({std::string(row.pass), row.seconds});
-  for (const StageInstrument::Stage& stage : stages.stages()) {
-    out.stages.emplace_back(std::string(stage.pass), stage.function);
-  }
-  return out;
 }
 
 CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)

@@ -8,7 +8,6 @@
 #include "driver_targets.h"
 #include "helve/codegen/cuda/cuda_module.h"
 #include "helve/codegen/host/host_module.h"
-#include "helve/ir/tensor/group_product.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/executor.h"
@@ -93,62 +92,23 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
   }
 }
 
-/// A function in thread form, its host body, and the text of its kernels.
-struct Generated {
-  Lowered lowered;
-  HostModule host;
-  CudaSource source;
-};
-
-Generated generate(const FunctionRef& f, const std::vector<Proof>& proofs, const CompileOptions& options) {
-  Generated out;
-  out.lowered = lower(f, options);
-  Clock::time_point start = Clock::now();
-  out.host = build_host(f, out.lowered.function, call_conditions(proofs));
-  out.lowered.times.push_back({"host plan", seconds_since(start)});
-  start = Clock::now();
-  out.source = emit_cuda(out.host.kernels, {true, true, machine_of(options)});
-  out.lowered.times.push_back({"cuda: emit", seconds_since(start)});
-  return out;
-}
-
-/// As many stages of pipelined loops, and results on their way, as fit beside what the passes behind them place in
-/// shared memory, which is known when they have done so: where it is too much, these leave it more.
-Generated generate_to_fit(const FunctionRef& f, const std::vector<Proof>& proofs, CompileOptions* options) {
-  const int64_t limit = machine_of(*options).block_shared_bytes;
-  bool has_stages = false;
-  walk(f->body, [&](const Stmt& s) {
-    const For* loop = as<For>(s);
-    has_stages |= loop && loop->num_stages > 1;
-  });
-  while (true) {
-    Generated out = generate(f, proofs, *options);
-    int64_t needed = 0;
-    for (const CudaKernel& kernel : out.source.kernels) needed = std::max(needed, kernel.shared_bytes);
-    const bool leaves_room = has_stages || has_operation(out.lowered.function->body, [](const TileOp& op) {
-                               return op.begins_product();
-                             });
-    if (needed <= limit || !leaves_room || options->kept_shared_bytes >= limit) return out;
-    options->kept_shared_bytes = std::max(needed - limit, 2 * options->kept_shared_bytes);
-  }
-}
-
 class CudaCompiled final : public CompiledKernel {
  public:
   /// `options` name an architecture.
   CudaCompiled(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
     check_threads(*function_);
-    CompileOptions chosen = options;
-    Generated generated = generate_to_fit(function_, proofs_, &chosen);
-    options_.kept_shared_bytes = chosen.kept_shared_bytes;
-    lowered_ = std::move(generated.lowered);
-    HostModule& host = generated.host;
-    const CudaSource& source = generated.source;
+    lowered_ = lower(function_, options);
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     warnings_.insert(warnings_.end(), lowered_.warnings.begin(), lowered_.warnings.end());
+    Clock::time_point start = Clock::now();
+    HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
+    times_.push_back({"host plan", seconds_since(start)});
+    start = Clock::now();
+    const CudaSource source = emit_cuda(host.kernels, {true, true, machine_of(options_)});
+    times_.push_back({"cuda: emit", seconds_since(start)});
     check_shared_memory(source, host.kernels, machine_of(options_));
     complete_plan(host.plan, source);
-    const Clock::time_point start = Clock::now();
+    start = Clock::now();
     runtime::cuda::CompileOptions toolchain;
     toolchain.site_packages = options.site_packages;
     toolchain.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};

@@ -60,7 +60,7 @@ class Grouping {
   Grouping(const Kinds& kinds, const Stmt& body) : kinds_(kinds) {
     if (!kinds.loads) return;
     const int64_t wanted = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(kinds.groups)));
-    const int64_t end = (shared_end(body) + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
+    const int64_t end = shared_bytes(body);
     const BufferRef memory = make_buffer("arrivals", {TypeCode::UInt, 64}, MemoryScope::Shared,
                                          {int_imm(std::clamp(wanted, kMinBarriers, kMaxBarriers))});
     array_ = at_offset(memory, end, {});

@@ -368,6 +368,9 @@ def test_stages_take_what_the_kernel_leaves(rows, room):
     (choice,) = (choice for choice in kernel.schedules() if choice.operation == "T.Pipelined")
     refused = f"with 4 stages of it the kernel's buffers need {rows * 1280} bytes of shared memory, and {room} are"
     assert any(reason.startswith(refused) for _, reason in choice.declined) == (room is not None)
+    judged = dict(helve.testing.lowering_stages(columns_and_sums(rows, 4), target="cuda", arch="sm_80"))
+    for stage in ("pipeline_loops", "allocate_shared", "split_roles"):  # the interpreter judges what is compiled
+        assert _core.print(judged[stage]) == kernel.source(stage)
 
 
 def test_a_copy_that_is_asked_for():

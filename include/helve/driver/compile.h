@@ -37,7 +37,6 @@ struct CompileOptions {
   int64_t placement = 0;           ///< Target::Interp: where tensors begin (interp::Options)
   int64_t roles = 0;               ///< Target::Interp: the order of a block's roles (interp::Options)
   std::string arch;                ///< Target::Cuda: the architecture, "sm_90a"; empty: the first device's
-  int64_t kept_shared_bytes = 0;   ///< Target::Cuda: of a block, left by pipelined loops to later passes
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders that may contain pip's NVRTC
   std::vector<PassInstrument*> instruments;  ///< further observers of the passes; they outlive the compile
 };

@@ -63,8 +63,7 @@ CudaKernel KernelEmitter::emit() {
     grid();
     cluster();
     instances();
-    const int64_t bytes = shared_end(source_.stmt->body);
-    kernel_.shared_bytes = (bytes + kSharedUnit - 1) / kSharedUnit * kSharedUnit;
+    kernel_.shared_bytes = shared_bytes(source_.stmt->body);
     declare_group_barriers();
     stmt(source_.stmt->body);
   }

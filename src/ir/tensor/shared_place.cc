@@ -82,6 +82,8 @@ int64_t shared_end(const Stmt& s) {
   return end;
 }
 
+int64_t shared_bytes(const Stmt& s) { return (shared_end(s) + kSharedUnit - 1) / kSharedUnit * kSharedUnit; }
+
 FunctionRef without_offsets(const FunctionRef& f) {
   BufferMap own;
   walk(f->body, [&](const Stmt& s) {

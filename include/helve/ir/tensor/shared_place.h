@@ -43,6 +43,9 @@ bool share_memory(const Buffer& a, const Buffer& b);
 /// The end of the last place of a statement's buffers.
 int64_t shared_end(const Stmt& s);
 
+/// The shared memory of a block that runs the statement, in bytes, in whole units.
+int64_t shared_bytes(const Stmt& s);
+
 /// The function with no buffer at an offset: all have memory of their own.
 FunctionRef without_offsets(const FunctionRef& f);
 
