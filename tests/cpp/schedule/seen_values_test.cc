@@ -114,6 +114,29 @@ TEST(SeenValues, ACopyIntoMemoryThatStandsForOther) {
   EXPECT_EQ(found.reason, "a read of the statement is none of its accesses");
 }
 
+TEST(SeenValues, OneMemoryInThePlaceOfTwo) {
+  const BufferRef x = shared("X", kInt32, {8}), y = shared("Y", kInt32, {8});
+  const auto parts = [&](const BufferRef& first, const BufferRef& second) {
+    return std::vector<Stmt>{store(first, {idx(0)}, kOne), store(kA, {idx(0)}, load(first, {idx(0)})),
+                             store(second, {idx(0)}, kOne + kOne), store(kB, {idx(0)}, load(second, {idx(0)}))};
+  };
+  const std::vector<Stmt> was = parts(x, y), now = parts(kW, kW);
+  const Stmt region = seq({alloc(x), alloc(y), was[0], was[1], was[2], was[3]});
+  const FunctionRef f = function("f", {kA, kB}, region);
+  const auto found = [&](const std::vector<size_t>& order, const std::vector<BufferRef>& by_value) {
+    std::vector<Stmt> after{alloc(kW)};
+    for (const size_t n : order) after.push_back(now[n]);
+    return check(f, region, seq(after), {{now[0], was[0]}, {now[1], was[1]}, {now[2], was[2]}, {now[3], was[3]}},
+                 by_value);
+  };
+  EXPECT_EQ(found({0, 1, 2, 3}, {}).verdict, Verdict::Unknown) << "nobody judges what W holds";
+  EXPECT_EQ(found({0, 2, 1, 3}, {}).verdict, Verdict::Unknown);
+  EXPECT_EQ(found({0, 2, 1, 3}, {kW, y}).verdict, Verdict::Unknown);
+  const Legality values = found({0, 1, 2, 3}, {kW, x, y, kA, kB});
+  EXPECT_EQ(values.verdict, Verdict::Proved) << text_of(values);
+  EXPECT_EQ(found({0, 2, 1, 3}, {kW, x, y, kA, kB}).fault, RewriteFault::Value);
+}
+
 Expr selected(const Expr& condition, const Expr& yes, const Expr& no) {
   return apply(Op::Select, {condition, yes, no});
 }
