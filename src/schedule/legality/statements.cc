@@ -21,11 +21,12 @@ bool declared_alike(const Buffer& a, const Buffer& b, bool by_tiles) {
   return true;
 }
 
-/// Buffers that only the new region allocates stand for those that the old statement uses in the same places. False if
-/// one would stand for two.
-bool align_buffers(Rewrite& rewrite, const Copy& copy, bool by_tiles) {
+/// Buffers that only the new region allocates stand for those that the old statement uses in the same places. Where one
+/// could stand for two, it does so for the first, and is another buffer than the second, which is the same memory only
+/// if both are judged by values.
+void align_buffers(Rewrite& rewrite, const Copy& copy, bool by_tiles) {
   const RegionStatement &was = rewrite.was(copy), &now = *copy.now;
-  if (was.last - was.first != now.last - now.first) return true;  // the comparison will tell
+  if (was.last - was.first != now.last - now.first) return;  // the comparison will tell
   for (size_t i = 0; i < was.last - was.first; ++i) {
     const BufferRef &old = rewrite.before.model.accesses[was.first + i].buffer,
                     &made = rewrite.after.accesses[now.first + i].buffer;
@@ -34,9 +35,8 @@ bool align_buffers(Rewrite& rewrite, const Copy& copy, bool by_tiles) {
         !declared_alike(*old, *made, by_tiles)) {
       continue;
     }
-    if (rewrite.buffers.emplace(made.get(), old).first->second != old) return false;
+    rewrite.buffers.emplace(made.get(), old);
   }
-  return true;
 }
 
 std::string first_line(const StmtNode& s) {
@@ -54,8 +54,9 @@ Legality check_statements(Rewrite& rewrite) {
   };
   const bool by_tiles = tiles(rewrite.before.model) || tiles(rewrite.after);
   for (const Copy& copy : rewrite.copies) {
+    align_buffers(rewrite, copy, by_tiles);
     Matcher matcher(rewrite, copy);
-    if (align_buffers(rewrite, copy, by_tiles) && matcher.same_statement()) continue;
+    if (matcher.same_statement()) continue;
     Legality found;
     const Answer& where = matcher.difference();
     found.verdict = where.verdict;

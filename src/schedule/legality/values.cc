@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/path_conditions.h"
@@ -95,6 +96,7 @@ class ValueCheck {
     const Access* was;
     const Access* now;
     const InlinedLoad* inlined = nullptr;
+    bool certain = true;  ///< must the new load see the same wherever both are read?
   };
 
   static Legality unknown(const std::string& reason) {
@@ -121,47 +123,66 @@ class ValueCheck {
     return found;
   }
 
-  /// Reads by loads that stand for each other, and those of the elements that updates change.
+  /// Reads by loads that stand for each other, and those of the elements that updates change. False if the statement
+  /// has others of staged memory.
   bool reads_of(const Copy& copy, std::vector<Read>& out) const {
     const std::vector<Access>&old = rewrite_.before.model.accesses, &made = rewrite_.after.accesses;
+    const RegionStatement &was = rewrite_.was(copy), &now = *copy.now;
     Matcher matcher(rewrite_, copy);
     matcher.same_statement();
-    std::vector<LoadPair> loads = matcher.moved();
-    loads.emplace_back(nullptr, nullptr);
-    size_t old_count = 0, new_count = 0;
-    for (const auto& [old_load, new_load] : loads) {
-      const auto was = reads_by(old, rewrite_.was(copy), old_load);
-      const auto now = reads_by(made, *copy.now, new_load);
-      if (was.size() != now.size() || (was.empty() && old_load)) return false;
-      for (size_t i = 0; i < was.size(); ++i) {
-        if (rewrite_.staged.contains(was[i]->buffer.get()) || rewrite_.staged.contains(now[i]->buffer.get())) {
-          out.push_back({&copy, was[i], now[i]});
-        }
+    if (!add_loads(copy, now, matcher.moved(), out)) return false;
+    const auto old_elements = reads_by(old, was, nullptr), new_elements = reads_by(made, now, nullptr);
+    if (old_elements.size() != new_elements.size()) return false;
+    for (size_t i = 0; i < old_elements.size(); ++i) {
+      if (is_staged(*old_elements[i]) || is_staged(*new_elements[i])) {
+        out.push_back({&copy, old_elements[i], new_elements[i]});
       }
     }
-    old_count = new_count = out.size();
     for (const MatchedValue& value : matcher.inlined()) {
-      for (const Access* was : reads_by(old, rewrite_.was(copy), value.inlined->load)) {
-        out.push_back({&copy, was, nullptr, value.inlined});
-        ++old_count;
+      for (const Access* read : reads_by(old, was, value.inlined->load)) {
+        out.push_back({&copy, read, nullptr, value.inlined});
       }
-      for (const auto& [old_load, new_load] : value.loads) {
-        const auto was = reads_by(old, rewrite_.was(*value.inlined->writer), old_load);
-        if (was.empty()) return false;
-        for (const Access* now : reads_by(made, *copy.now, new_load)) {
-          out.push_back({value.inlined->writer.get(), was[0], now});
-          new_count += rewrite_.staged.contains(now->buffer.get());
-        }
+      if (!add_loads(*value.inlined->writer, now, value.loads, out)) return false;
+    }
+    // What stands in loops of unknown length is no load of the statement.
+    std::set<const Access*> judged;
+    for (Read& read : out) {
+      read.certain = stands_for_one(read, out);
+      judged.insert({read.was, read.now});
+    }
+    const auto all_judged = [&](const std::vector<Access>& all, const RegionStatement& s) {
+      return std::all_of(all.begin() + static_cast<int64_t>(s.first), all.begin() + static_cast<int64_t>(s.last),
+                         [&](const Access& a) { return a.write || !is_staged(a) || judged.contains(&a); });
+    };
+    return all_judged(old, was) && all_judged(made, now);
+  }
+
+  /// A load that occurs several times reads under the conditions of each place, so that each old read is compared with
+  /// each new one.
+  bool add_loads(const Copy& copy, const RegionStatement& now, const std::vector<LoadPair>& loads,
+                 std::vector<Read>& out) const {
+    std::set<LoadPair> known;
+    for (const LoadPair& pair : loads) {
+      if (!known.insert(pair).second) continue;
+      const auto olds = reads_by(rewrite_.before.model.accesses, rewrite_.was(copy), pair.first);
+      const auto nows = reads_by(rewrite_.after.accesses, now, pair.second);
+      if (olds.empty() || nows.empty()) return false;
+      for (const Access* was : olds) {
+        for (const Access* is : nows) out.push_back({&copy, was, is});
       }
     }
-    // What stands in loops of unknown length, or is read by an operation, is no load of the statement.
-    const auto staged = [&](const std::vector<Access>& all, const RegionStatement& s) {
-      size_t count = 0;
-      for (size_t a = s.first; a < s.last; ++a) count += !all[a].write && rewrite_.staged.contains(all[a].buffer.get());
-      return count;
-    };
-    return staged(old, rewrite_.was(copy)) <= old_count && staged(made, *copy.now) <= new_count;
+    return true;
   }
+
+  /// Is the new load in the place of no other old one? Else it need not see what this one saw where both are read.
+  static bool stands_for_one(const Read& read, const std::vector<Read>& all) {
+    return std::all_of(all.begin(), all.end(), [&](const Read& other) {
+      if (!read.now || !other.now || other.now->load != read.now->load) return true;
+      return other.copy == read.copy && other.was->load == read.was->load;
+    });
+  }
+
+  bool is_staged(const Access& access) const { return rewrite_.staged.contains(access.buffer.get()); }
 
   Legality same_source(const Read& read) {
     const Copy& copy = *read.copy;
@@ -177,6 +198,7 @@ class ValueCheck {
       describe(out, answer, is);
     }
     if (rewrite_.form == RegionForm::WithoutStores) worsen(out, nothing_is_defined(read, statement, wanted, is));
+    if (out.verdict == Verdict::Refuted && !read.certain) return unknown("a load stands for several other ones");
     return out;
   }
 

@@ -19,6 +19,9 @@ struct Case {
   std::function<Expr(const Expr&)> value;
   Stmt between = seq({});
   LoopKind loop = LoopKind::Serial;
+  StoreMode mode = StoreMode::Write;  ///< of the store to X
+  int64_t begin = 0;  ///< of x
+  RegionForm form = RegionForm::Program;
 
   explicit Case(DType dtype = kInt32)
       : a(param("A", dtype, {9})), b(param("B", dtype, {9})), x(shared("X", dtype, {9})) {
@@ -30,9 +33,9 @@ struct Case {
   Legality check(const Expr& now, const Expr& instance, std::vector<BufferRef> by_value = {},
                  bool keeps_store = false) const {
     const Expr element = load(x, {Expr(kI) + idx(1)});
-    const Stmt stored = store(x, {Expr(kX)}, value(Expr(kX))), used = store(b, {Expr(kI)}, element);
+    const Stmt stored = store(x, {Expr(kX)}, value(Expr(kX)), {}, mode), used = store(b, {Expr(kI)}, element);
     const Stmt made = store(b, {Expr(kI)}, now);
-    const Stmt producer = for_loop(LoopKind::Serial, {kX}, {idx(0)}, {idx(8)}, stored);
+    const Stmt producer = for_loop(LoopKind::Serial, {kX}, {idx(begin)}, {idx(8 - begin)}, stored);
     const auto consumer = [&](const Stmt& s) { return for_loop(loop, {kI}, {idx(0)}, {idx(7)}, s); };
     const std::vector<Param> params = a == b ? std::vector<Param>{a} : std::vector<Param>{a, b};
     const FunctionRef f = function("f", params, seq({alloc(x), producer, between, consumer(used)}));
@@ -50,7 +53,7 @@ struct Case {
     });
     origins[0].inlined = {{element.get(), visit_of(f->body, stored.get()), {{kX, instance}}}};
     by_value.push_back(x);
-    return check_rewrite(*f, f->body, after, origins, ExactEngine(), by_value);
+    return check_rewrite(*f, f->body, after, origins, ExactEngine(), by_value, form);
   }
 
  private:
@@ -118,6 +121,52 @@ TEST(Inlined, AnOperandThatAnIterationWithoutOrderWrites) {
   EXPECT_EQ(c.check(c.value(kNext), kNext, {c.a}).verdict, Verdict::Proved);
   c.loop = LoopKind::Parallel;
   EXPECT_EQ(c.check(c.value(kNext), kNext, {c.a}).fault, RewriteFault::Shared);
+}
+
+TEST(Inlined, AnOperandThatIsOneLoadAtTwoPlaces) {
+  Case c;
+  const auto value = [](const Expr& at, const Expr& first, const Expr& second) {
+    const Expr early = less(at, idx(4)), zero = int_imm(0, kInt32);
+    return apply(Op::Select, {early, first, zero}) + apply(Op::Select, {early, zero, second});
+  };
+  c.value = [&](const Expr& at) {
+    const Expr operand = load(c.a, {at});
+    return value(at, operand, operand);
+  };
+  const Expr now = value(kNext, load(c.a, {kNext}), load(c.a, {kNext}));
+  c.between = store(c.a, {idx(0)}, int_imm(1, kInt32));
+  for (const Expr& each : {c.value(kNext), now}) EXPECT_EQ(c.check(each, kNext, {c.a}).verdict, Verdict::Proved);
+  c.between = store(c.a, {idx(6)}, int_imm(1, kInt32));
+  for (const Expr& each : {c.value(kNext), now}) {
+    const Legality found = c.check(each, kNext, {c.a});
+    EXPECT_EQ(found.fault, RewriteFault::Value) << "the second place reads A[6]" << text_of(found);
+  }
+}
+
+TEST(Inlined, AnUpdateStoresNoValueOfItsOwn) {
+  Case c;
+  c.mode = StoreMode::Add;
+  EXPECT_NE(c.check(c.value(kNext), kNext, {}, true).verdict, Verdict::Proved);
+}
+
+TEST(Inlined, AStoreThatIsTakenApartComputesNothingElse) {
+  Case c;
+  c.form = RegionForm::WithoutStores;
+  const Legality found = c.check(c.value(kNext), kNext);
+  EXPECT_EQ(found.fault, RewriteFault::Lost) << "X[0] is for nobody";
+  EXPECT_EQ(text_of(found), "'X[x]' at x = 0 would not run");
+  c.begin = 1;
+  const Legality all = c.check(c.value(kNext), kNext);
+  EXPECT_EQ(all.verdict, Verdict::Proved) << text_of(all);
+}
+
+TEST(Inlined, AStoreThatIsTakenApartIsWhereverItIsRead) {
+  Case c;
+  c.form = RegionForm::WithoutStores;
+  c.begin = 2;
+  const Legality found = c.check(c.value(kNext), kNext);
+  EXPECT_EQ(found.fault, RewriteFault::Value) << "X[1] holds nothing";
+  EXPECT_TRUE(found.nothing);
 }
 
 TEST(Inlined, AStoreRounds) {

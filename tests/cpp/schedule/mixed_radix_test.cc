@@ -94,6 +94,32 @@ TEST(MixedRadix, ExtentsThatMayBothBeNegativeAreNotCountedByDigits) {
   EXPECT_EQ(found.verdict, Verdict::Unknown);
 }
 
+TEST(MixedRadix, AFusedLoopThatBeginsLaterHasOtherDigits) {
+  const Rows rows;
+  const Expr row = floor_div(Expr(ij), N), column = floor_mod(Expr(ij), N);
+  const Stmt now = rows.at(row, column);
+  for (const int64_t begin : {0, 1}) {
+    const Stmt after = for_loop(LoopKind::Serial, {ij}, {idx(begin)}, {M * N}, now);
+    const Legality found = check(rows.f, rows.was, after, now, {{i, row}, {j, column}});
+    EXPECT_EQ(found.verdict, begin == 0 ? Verdict::Proved : Verdict::Unknown);
+  }
+}
+
+TEST(MixedRadix, AValueThatTookThePlaceOfALoadIsNotLost) {
+  const BufferRef a = tensor("A", {M, N}), b = tensor("B", {M, N});
+  const BufferRef x = make_buffer("X", kInt32, MemoryScope::Shared, {M, N});
+  const Expr row = floor_div(Expr(ij), N), column = floor_mod(Expr(ij), N), element = load(x, {Expr(i), Expr(j)});
+  const Stmt stored = store(x, {row, column}, load(a, {row, column})), used = store(b, {Expr(i), Expr(j)}, element);
+  const Stmt now = store(b, {Expr(i), Expr(j)}, load(a, {Expr(i), Expr(j)}));
+  const Stmt before = seq({alloc(x), loop(ij, M * N, stored), loop(i, M, loop(j, N, used))});
+  const Stmt after = seq({alloc(x), loop(i, M, loop(j, N, now))});
+  const FunctionRef f = dynamic_function("f", {m, n}, {a, b}, before);
+  Origin origin{now.get(), visit_of(after, now.get()), visit_of(before, used.get()), {}};
+  origin.inlined = {{element.get(), visit_of(before, stored.get()), {{ij, Expr(i) * N + Expr(j)}}}};
+  const Legality found = check_rewrite(*f, before, after, {origin}, ExactEngine(), {x, a});
+  EXPECT_EQ(found.verdict, Verdict::Unknown) << "legal, and not refuted: " << text_of(found);
+}
+
 /// `for i in M: A[i + 1] = A[i] + 1`, of which each element depends on the one before.
 struct Chain {
   BufferRef a = tensor("A", {M + idx(1)});
@@ -134,6 +160,44 @@ TEST(MixedRadix, PartsOfAnotherSizeThanTheyCountAreNotOneLoop) {
   const Stmt now = chain.at(together);
   const Stmt after = loop(io, idx(4), loop(ii, size + idx(1), if_then(less(together, M), now)));
   EXPECT_NE(check(chain.f, chain.was, after, now, {{i, together}}).verdict, Verdict::Proved);
+}
+
+TEST(MixedRadix, PartsThatBeginLaterAreNotOneLoop) {
+  const VarRef k = make_var("k");
+  const BufferRef a = tensor("A", {M * idx(8)});
+  const Expr together = Expr(io) * M + Expr(ii);
+  const Stmt was = store(a, {Expr(k)}, int_imm(1, kInt32)), now = store(a, {together}, int_imm(1, kInt32));
+  const auto found = [&](int64_t begin, int64_t outer, int64_t inner) {
+    const FunctionRef f =
+        dynamic_function("f", {m}, {a}, for_loop(LoopKind::Serial, {k}, {idx(begin)}, {M * idx(4)}, was));
+    const Stmt parts = for_loop(LoopKind::Serial, {ii}, {idx(inner)}, {M}, now);
+    return check(f, was, for_loop(LoopKind::Serial, {io}, {idx(outer)}, {idx(4)}, parts), now, {{k, together}});
+  };
+  EXPECT_EQ(found(0, 0, 0).verdict, Verdict::Proved) << text_of(found(0, 0, 0));
+  EXPECT_NE(found(1, 1, 0).verdict, Verdict::Proved) << "A[M] is the first";
+  EXPECT_NE(found(0, 0, 1).verdict, Verdict::Proved) << "A[1] is the first";
+}
+
+TEST(MixedRadix, PartsOfWhichOneLoopHasNoOrderAreNotOneLoop) {
+  const Chain chain;
+  const Expr size = ceil_div(M, idx(4)), together = Expr(io) * size + Expr(ii);
+  const Stmt now = chain.at(together), guarded = if_then(less(together, M), now);
+  const auto found = [&](LoopKind outer, LoopKind inner) {
+    return check(chain.f, chain.was, loop(io, idx(4), loop(ii, size, guarded, inner), outer), now, {{i, together}});
+  };
+  EXPECT_EQ(found(LoopKind::Serial, LoopKind::Serial).verdict, Verdict::Proved);
+  EXPECT_NE(found(LoopKind::Serial, LoopKind::Parallel).verdict, Verdict::Proved);
+  EXPECT_NE(found(LoopKind::Parallel, LoopKind::Serial).verdict, Verdict::Proved);
+}
+
+TEST(MixedRadix, PartsOfASizeThatMayBeNegativeAreNotOneLoop) {
+  const VarRef k = make_var("k"), l = make_var("l");  // parameters, of any value
+  const BufferRef a = tensor("A", {M});
+  const Expr together = Expr(io) * Expr(l) + Expr(ii);
+  const Stmt was = store(a, {Expr(i)}, int_imm(1, kInt32)), now = store(a, {together}, int_imm(1, kInt32));
+  const FunctionRef f = dynamic_function("f", {m}, {k, l, a}, loop(i, Expr(k) * Expr(l), was));
+  const Legality found = check(f, was, loop(io, Expr(k), loop(ii, Expr(l), now)), now, {{i, together}});
+  EXPECT_EQ(found.verdict, Verdict::Unknown) << "no part runs where both are negative";
 }
 
 /// `for io in 4: for ii in extent: A[io * size + ii] = io`, made parallel over `io`.

@@ -141,6 +141,17 @@ TEST(Recompute, WhatReadsItselfRunsOnce) {
   EXPECT_EQ(found(update, 2, {kA}).fault, RewriteFault::Value);
 }
 
+TEST(Recompute, AnUpdateByAnotherOperatorIsAnotherStatement) {
+  const auto update = [](StoreMode mode) { return store(kA, {Expr(kI)}, load(kB, {Expr(kI)}), {}, mode); };
+  const Stmt sum = update(StoreMode::Add);
+  const FunctionRef f = function("f", {kA, kB}, loop_over_i(sum));
+  for (const StoreMode mode : {StoreMode::Add, StoreMode::Max, StoreMode::Write}) {
+    const Stmt now = update(mode);
+    const Legality other = check_rewrite(*f, f->body, loop_over_i(now), {{now.get(), 1, 1, {}}}, ExactEngine(), {kA});
+    EXPECT_EQ(other.verdict, mode == StoreMode::Add ? Verdict::Proved : Verdict::Unknown);
+  }
+}
+
 TEST(Recompute, AnAtomicStoreRunsOnce) {
   const Stmt atomic = store(kA, {Expr(kI)}, load(kB, {Expr(kI)}), {}, StoreMode::AtomicAdd);
   EXPECT_EQ(found(atomic, 2, {kA}).fault, RewriteFault::Twice);

@@ -72,6 +72,15 @@ TEST(Reductions, PartialResultsAreMergedBehindTheNest) {
   }
 }
 
+TEST(Reductions, TheyAreOfTheOperatorOfTheReduction) {
+  Sum sum;
+  sum.was = store(sum.c, {idx(0)}, load(sum.a, {kAt}), {}, StoreMode::Max);
+  const Legality found = sum.check({sum.filled(), sum.updates(), sum.merged()});
+  EXPECT_EQ(found.verdict, Verdict::Unknown) << "a sum of what a maximum is taken of";
+  EXPECT_EQ(found.reason, "'T.update(W[j], A[o * 4 + j], \"add\")' is not the statement 'T.update(C[0], "
+                          "A[o * 4 + j], \"max\")' that it comes from");
+}
+
 TEST(Reductions, TheyMayLiveForAnIterationOrRunInAParallelLoop) {
   const Sum sum;
   const Legality inside =
