@@ -331,8 +331,9 @@ class OrderCheck {
       const Copy& copy = rewrite_.copies[i];
       const RegionStatement &old = rewrite_.was(copy), &now = *copy.now;
       const auto uses = [&](const Access& access) { return access.buffer.get() == &buffer; };
-      const auto end = rewrite_.before.model.accesses.begin() + static_cast<int64_t>(old.last);
-      const auto used = std::find_if(rewrite_.before.model.accesses.begin() + static_cast<int64_t>(old.first), end, uses);
+      const auto accesses = rewrite_.before.model.accesses.begin();
+      const auto end = accesses + static_cast<int64_t>(old.last);
+      const auto used = std::find_if(accesses + static_cast<int64_t>(old.first), end, uses);
       if (used == end) continue;
       const Buffer& memory = buffer_now(*used, i);
       const size_t is = loops_around(rewrite_.after, memory);
@@ -346,8 +347,10 @@ class OrderCheck {
       }
       const auto [at, fresh] = known.emplace(&memory, execution);
       const Execution& first = at->second;
-      const bool alike = first.now == execution.now && std::equal(first.old.begin(), first.old.end(),
-                                                                  execution.old.begin(), execution.old.end(), same_expr);
+      const bool alike =
+          first.now == execution.now &&
+          std::equal(first.old.begin(), first.old.end(), execution.old.begin(), execution.old.end(),
+                     [](const Expr& one, const Expr& other) { return same_expr(one, other); });
       if (!fresh && !alike) return false;
     }
     return true;

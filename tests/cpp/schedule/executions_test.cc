@@ -90,12 +90,12 @@ TEST(Executions, StatementsOfOneExecutionMayHaveBeenInSeveral) {
   EXPECT_EQ(check(before, mixed, moved).verdict, Verdict::Refuted);
 }
 
-/// What is far apart in time now may have been near, as long as its memory is another one.
+/// What runs in another order may do so, as long as its memory is another one. Values of copies are not followed.
 TEST(Executions, OthersHaveOtherMemory) {
   const BufferRef s = shared("S", kFloat32, {1});
   const Expr at = (idx(1) - Expr(o)) * idx(2) + Expr(j);
-  const auto fill = [&](const Expr& e) { return store(s, {idx(0)}, load(a, {e})); };
-  const auto use = [&](const Expr& e) { return store(b, {e}, load(s, {idx(0)})); };
+  const auto fill = [&](const Expr& e) { return tile_op(TileOpcode::Copy, {box(a, {{e, 1}}), whole_region(s)}); };
+  const auto use = [&](const Expr& e) { return tile_op(TileOpcode::Copy, {whole_region(s), box(b, {{e, 1}})}); };
   const Stmt in = fill(i), out = use(i), now_in = fill(at), now_out = use(at);
   const Stmt before = loop(i, 4, seq({alloc(s), in, out}));
   const Stmt after = loop(o, 2, seq({alloc(s), loop(j, 2, seq({now_in, now_out}))}));
