@@ -2,7 +2,7 @@
 // Copies touch elements that the old iterations did not, and memory that they had for themselves may be shared now.
 #include <fmt/format.h>
 
-#include "helve/analysis/path_conditions.h"
+#include "helve/analysis/instance_pair.h"
 #include "helve/ir/expr/chain.h"
 #include "rewrite.h"
 
@@ -26,11 +26,8 @@ class Meeting {
     for (const Expr& condition : rewrite_.given) query_.require(condition);
     add(a.path, {});
     add(b.path, renamed_);
-    for (size_t d = 0; d < a.ranges.size(); ++d) {
-      if (!a.ranges[d].point || !b.ranges[d].point) query_.doubt("a box of staged memory is accessed as a whole");
-      query_.require(apply(Op::Eq, {a.ranges[d].begin, substitute(b.ranges[d].begin, renamed_)}));
-      if (changes(a.ranges[d].begin, rewrite_.after.constant)) query_.doubt("a subscript reads memory that is written");
-    }
+    InstancePair two(query_, renamed_);
+    query_.require(two.touch(a, b, a.placed || b.placed).condition);
     query_.require(any_of(apart));
     if (const std::vector<std::vector<Expr>> old = not_promised(a, b); !old.empty()) query_.require(any_of(old));
     std::vector<VarRef> tuple = first().vars, locals;
@@ -116,7 +113,9 @@ class Meeting {
     if (rewrite_.partial(a.buffer.get())) return {};
     if (!one->inlined.empty() || !other->inlined.empty()) return {};  // reads that the old statement does not make
     const RegionStatement &s = rewrite_.was(*one), &t = rewrite_.was(*other);
-    const size_t home = loops_around(rewrite_.before.model, *a.buffer);
+    const auto stands_for = rewrite_.buffers.find(a.buffer.get());
+    const BufferRef& memory = stands_for == rewrite_.buffers.end() ? a.buffer : stands_for->second;
+    const size_t home = loops_around(rewrite_.before.model, *memory);
     std::vector<std::vector<Expr>> cases;
     std::vector<Expr> equal;
     for (size_t l = 0; l < common_loops(s, t); ++l) {
@@ -158,7 +157,8 @@ Legality check_iterations(const Rewrite& rewrite) {
           const Buffer* buffer = all[a].buffer.get();
           if (all[b].buffer.get() != buffer) continue;
           const bool merged = rewrite.merged_by(*s.stmt) || rewrite.merged_by(*t.stmt);
-          const bool placed = rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer);
+          const bool placed = rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer) ||
+                              rewrite.buffers.contains(buffer);
           if (!merged && !placed && !rewrite.partial(buffer)) continue;
           if (!all[a].write && !all[b].write) continue;
           if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;

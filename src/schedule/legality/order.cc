@@ -304,10 +304,7 @@ class OrderCheck {
   /// Where the new program has one memory for what were several, instances that met in none of these are in their old
   /// order all the same. Returns whether the rewrite is refuted.
   bool shares_more(const Buffer& buffer) {
-    const size_t was = loops_around(rewrite_.before.model, buffer);
-    bool apart = true;
-    for (size_t i = 0; i < runs_.size() && apart; ++i) apart = names_execution(buffer, i, was);
-    if (apart) return false;
+    if (names_execution(buffer)) return false;
     for (const Dependence& each : dependences_through(rewrite_.before, buffer)) {
       const bool refuted = for_each_pair(each, [&](size_t i, size_t k) {
         const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
@@ -322,26 +319,50 @@ class OrderCheck {
     return false;
   }
 
-  /// Do the loops around the new allocation determine those around the old one?
-  bool names_execution(const Buffer& buffer, size_t i, size_t was) const {
-    const Copy& copy = rewrite_.copies[i];
-    const RegionStatement &old = rewrite_.was(copy), &now = *copy.now;
-    const auto uses = [&](const Access& access) { return access.buffer.get() == &buffer; };
-    const std::vector<Access>& accesses = rewrite_.before.model.accesses;
-    const auto used = std::find_if(accesses.begin() + static_cast<int64_t>(old.first),
-                                   accesses.begin() + static_cast<int64_t>(old.last), uses);
-    if (used == accesses.begin() + static_cast<int64_t>(old.last)) return true;
-    const size_t is = loops_around(rewrite_.after, buffer_now(*used, i));
-    for (size_t l = 0; l < std::min(was, old.loops.size()); ++l) {
-      for (const VarRef& var : old.loops[l]->vars) {
-        for (size_t inner = is; inner < now.loops.size(); ++inner) {
-          for (const VarRef& v : now.loops[inner]->vars) {
-            if (mentions(copy.values.at(var.get()), v.get())) return false;
-          }
+  /// Do the loops around the new allocation determine those around the old one, in one way for all statements?
+  bool names_execution(const Buffer& buffer) const {
+    const size_t was = loops_around(rewrite_.before.model, buffer);
+    struct Execution {
+      std::vector<VarRef> now;
+      std::vector<Expr> old;
+    };
+    std::unordered_map<const Buffer*, Execution> known;  // by the memory that is used now
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const Copy& copy = rewrite_.copies[i];
+      const RegionStatement &old = rewrite_.was(copy), &now = *copy.now;
+      const auto uses = [&](const Access& access) { return access.buffer.get() == &buffer; };
+      const auto accesses = rewrite_.before.model.accesses.begin();
+      const auto end = accesses + static_cast<int64_t>(old.last);
+      const auto used = std::find_if(accesses + static_cast<int64_t>(old.first), end, uses);
+      if (used == end) continue;
+      const Buffer& memory = buffer_now(*used, i);
+      const size_t is = loops_around(rewrite_.after, memory);
+      Execution execution{variables(now, 0, is), {}};
+      const std::vector<VarRef> inner = variables(now, is, now.loops.size());
+      for (const VarRef& var : variables(old, 0, was)) {
+        const Expr& value = execution.old.emplace_back(copy.values.at(var.get()));
+        if (std::any_of(inner.begin(), inner.end(), [&](const VarRef& v) { return mentions(value, v.get()); })) {
+          return false;
         }
       }
+      const auto [at, fresh] = known.emplace(&memory, execution);
+      const Execution& first = at->second;
+      const bool alike =
+          first.now == execution.now &&
+          std::equal(first.old.begin(), first.old.end(), execution.old.begin(), execution.old.end(),
+                     [](const Expr& one, const Expr& other) { return same_expr(one, other); });
+      if (!fresh && !alike) return false;
     }
     return true;
+  }
+
+  /// Of a statement's loops from `from` on and before `to`.
+  static std::vector<VarRef> variables(const RegionStatement& s, size_t from, size_t to) {
+    std::vector<VarRef> out;
+    for (size_t l = from; l < std::min(to, s.loops.size()); ++l) {
+      out.insert(out.end(), s.loops[l]->vars.begin(), s.loops[l]->vars.end());
+    }
+    return out;
   }
 
   Legality found(const Answer& answer, const Dependence& each, size_t i, size_t k, const NewPair& pair,

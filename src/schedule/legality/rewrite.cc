@@ -144,15 +144,14 @@ bool has_same_executions(const Rewrite& rewrite, const Buffer& buffer) {
   return true;
 }
 
-/// Finds the buffers whose allocation has another number of the region's loops around it.
+/// Finds the buffers of whose allocation the executions may be other ones: with as many loops around it, too.
 void add_moved(Rewrite& rewrite) {
   std::unordered_set<const Buffer*> known;
   for (const Access& access : rewrite.before.model.accesses) {
     const Buffer* buffer = access.buffer.get();
     if (!known.insert(buffer).second) continue;
     const bool lives_on = rewrite.before.model.home.contains(buffer) && rewrite.after.home.contains(buffer);
-    if (!lives_on || loops_around(rewrite.before.model, *buffer) == loops_around(rewrite.after, *buffer)) continue;
-    if (!has_same_executions(rewrite, *buffer)) rewrite.moved.insert(buffer);
+    if (lives_on && !has_same_executions(rewrite, *buffer)) rewrite.moved.insert(buffer);
   }
 }
 

@@ -53,8 +53,8 @@ struct Rewrite {
   /// rewrite names. Those of the copies that only the new region has are `made`.
   std::unordered_set<const Buffer*> staged = {}, made = {};
   RegionForm form = RegionForm::Program;
-  /// Buffers of both regions whose allocation has fewer, or more, loops of the region around it now, so that accesses
-  /// in one execution of it may be other ones.
+  /// Buffers of both regions whose allocation has other loops of the region around it now, so that accesses in one
+  /// execution of it may be other ones.
   std::unordered_set<const Buffer*> moved = {};
   std::vector<Partial> partials = {};
 
