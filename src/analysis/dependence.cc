@@ -13,13 +13,12 @@
 
 namespace helve {
 
-namespace {
-
-/// Memory of which iterations of the loop have copies, although it is allocated outside.
 bool is_private(const StmtNode& loop, const Buffer& buffer) {
   const bool persistent = loop.kind == StmtKind::For && static_cast<const For&>(loop).loop == LoopKind::Persistent;
   return buffer.scope == MemoryScope::Local || (persistent && !is_global(buffer));
 }
+
+namespace {
 
 /// How many of the common loops stand around the allocation of the memory.
 size_t loops_around(const AccessModel& model, const RegionStatement& first, const RegionStatement& second,

@@ -45,6 +45,7 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
   const bool has_new_memory = !rewrite->staged.empty() || !rewrite->partials.empty();
   if (has_new_memory && legality::worsen(out, legality::check_iterations(*rewrite))) return out;
+  if (legality::worsen(out, legality::check_private(*rewrite))) return out;
   if (legality::worsen(out, legality::check_order(*rewrite))) return out;
   const bool may_share = moved || !rewrite->buffers.empty();
   if (may_share && !has_new_memory) legality::worsen(out, legality::check_iterations(*rewrite));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "footprint.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
@@ -47,14 +48,14 @@ void require_free_of(const Arguments& arguments, const Stmt& at, const std::vect
   }
 }
 
-/// Inner loops are entered where an outer branch is not taken, so their bounds must not read memory.
-void require_pure(const Arguments& arguments, const Stmt& s, const For& loop) {
-  for (const std::vector<Expr>* bounds : {&loop.begins, &loop.extents}) {
-    for (const Expr& bound : *bounds) {
-      if (has_load(bound)) {
-        arguments.refuse("a bound of the loop reads memory under a branch", s, "name the bound before the branch");
-      }
-    }
+/// What stands inside is evaluated where the loop or branch around it had not run, so it must not fail there.
+void require_total(const Arguments& arguments, const FunctionRef& f, const Cursor& outer, const Stmt& s,
+                   const std::vector<Expr>& values) {
+  for (const Expr& value : values) {
+    const std::string fails = may_fail(f, outer, value);
+    if (fails.empty() || surely_runs(f, outer)) continue;
+    arguments.refuse(fmt::format("a bound or condition inside {}, and what stands around it may not run", fails), s,
+                     "name the value in front of both, guarded, or make it sure that the outer one runs");
   }
 }
 
@@ -77,9 +78,15 @@ struct Nest {
       } else {
         require_free_of(arguments, b, {as<If>(b)->condition}, outer->vars);
       }
-    } else if (inner) {
-      require_pure(arguments, b, *inner);
     }
+    std::vector<Expr> values;
+    if (inner) {
+      values = inner->begins;
+      values.insert(values.end(), inner->extents.begin(), inner->extents.end());
+    } else {
+      values = {as<If>(b)->condition};
+    }
+    require_total(arguments, edited.function, now(i), b, values);
     edited = edited.then(swap_nested(edited.function, now(i), now(i + 1)));
     std::swap(old[i], old[i + 1]);
   }

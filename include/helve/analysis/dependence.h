@@ -58,6 +58,11 @@ struct Dependences {
 /// first.
 Dependences dependences(const Function& f, const Stmt& region, const ExactEngine& engine);
 
+/// Memory of which the iterations of a loop without order have copies, although it is allocated outside of the loop.
+/// Dependences are those of one memory and iterations in order, which is more than there are: no iteration sees what
+/// another one wrote.
+bool is_private(const StmtNode& loop, const Buffer& buffer);
+
 /// The dependences through a buffer that the region allocates, as if it were allocated around the region: those between
 /// different executions of its allocation are among them.
 std::vector<Dependence> dependences_through(const Dependences& all, const Buffer& buffer);

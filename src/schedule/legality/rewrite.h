@@ -104,6 +104,8 @@ Legality check_iterations(const Rewrite& rewrite);
 /// Do partial results begin with the identity, and is each merged once, into its element, in the order of other
 /// accesses of that?
 Legality check_reductions(const Rewrite& rewrite);
+/// Do reads of memory that iterations have for themselves see no write of another iteration?
+Legality check_private(const Rewrite& rewrite);
 /// Are dependent instances, through memory that is not staged, in their old order and in one memory?
 Legality check_order(const Rewrite& rewrite);
 
