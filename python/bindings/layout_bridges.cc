@@ -167,6 +167,12 @@ void bind_banks(py::module_& module) {
       "    helve.BoundsError: no rows, or rows or vectors of no elements.");
 }
 
+std::vector<MeshAxis> mesh_axes(const std::vector<std::string>& names, const Integers& extents) {
+  std::vector<MeshAxis> mesh;
+  for (size_t a = 0; a < names.size(); ++a) mesh.push_back({Axis::make(names[a], AxisKind::Device), extents.at(a)});
+  return mesh;
+}
+
 void bind_distribution(py::module_& module) {
   module.def("flatten_index", [](const Integers& coordinate, const Integers& shape) {
     return flatten(coordinate, shape);
@@ -175,12 +181,14 @@ void bind_distribution(py::module_& module) {
   py::class_<Distribution>(module, "Distribution", "Where the elements of a tensor live on a mesh; see helve.dist.")
       .def(py::init([](const std::vector<std::string>& levels, const Integers& shape,
                        const std::vector<std::string>& names, const Integers& extents) {
-             std::vector<MeshAxis> mesh;
-             for (size_t a = 0; a < names.size(); ++a)
-               mesh.push_back({Axis::make(names[a], AxisKind::Device), extents.at(a)});
-             return distribute(levels, shape, mesh);
+             return distribute(levels, shape, mesh_axes(names, extents));
            }),
            py::arg("levels"), py::arg("shape"), py::arg("names"), py::arg("extents"))
+      .def_property_readonly("notation", [](const Distribution& self) { return notation_of(self); })
+      .def_static("of_layout", [](const Layout& layout, const Integers& shape, const std::vector<std::string>& names,
+                                  const Integers& extents) {
+        return distribution_of(layout, shape, mesh_axes(names, extents));
+      }, py::arg("layout"), py::arg("shape"), py::arg("names"), py::arg("extents"))
       .def_readonly("domain", &Distribution::domain)
       .def_readonly("block", &Distribution::block)
       .def_readonly("layout", &Distribution::layout)

@@ -49,6 +49,11 @@ struct Distribution {
   Layout layout;
   std::vector<Partial> partial;  ///< axes over which the tensor is the sum (or another) of what devices hold
 
+  /// Do all coordinates of the axis hold the same?
+  bool holds_copies(Axis axis) const;
+  /// The axis as one over which the tensor is yet to be reduced; null if it is none.
+  const Partial* partial_over(Axis axis) const;
+
   /// The first element of a device's block and the extents of what it holds of the shape, 0 where it holds nothing of a
   /// dimension. None for a device that holds nothing because of an offset. Throws ShapeRank, CoordinateBounds.
   struct Part {
@@ -58,12 +63,27 @@ struct Distribution {
   std::optional<Part> part(const std::vector<int64_t>& device) const;
 };
 
+/// A distribution by what every axis of the mesh does: those in `cut` cut a dimension each, outer first, those in
+/// `fixed` have one coordinate that holds the data, those in `partial` hold terms, and the others hold copies. Throws
+/// ShapeError for a negative extent.
+Distribution make_distribution(const std::vector<int64_t>& shape, const std::vector<MeshAxis>& mesh,
+                               const std::vector<std::vector<MeshAxis>>& cut, const Point& fixed,
+                               const std::vector<Partial>& partial);
+
 /// The distribution that `levels` describe, outer level first; each names the tensor's dimensions on the left of "->"
 /// and, on the right, one entry for each of the next axes of the mesh: a dimension that is cut, '*' for copies, '+' for
 /// terms of a sum, a number for the one coordinate that holds the data. Entries are characters ("xy -> xy*"), or words
-/// between blanks ("row col -> row *"). A dimension may be cut once a level. Throws LayoutError; ShapeError for a
-/// negative extent.
+/// between blanks ("row col -> row *"). "y:row" is an entry for the axis y, where it is not the next one. A dimension
+/// may be cut once a level. Throws LayoutError; ShapeError for a negative extent.
 Distribution distribute(const std::vector<std::string>& levels, const std::vector<int64_t>& shape,
                         const std::vector<MeshAxis>& mesh);
+
+/// Levels that describe the distribution, as few as its notation has; dimensions are called i, j, k, ...
+std::vector<std::string> notation_of(const Distribution& distribution);
+
+/// The distribution whose layout is an equal map; its domain is the layout's. None if there is none: if the layout does
+/// not deal ceil-sized blocks in order, or not all of the mesh. Axes of extent 1 that it does not name hold copies.
+std::optional<Distribution> distribution_of(const Layout& layout, const std::vector<int64_t>& shape,
+                                            const std::vector<MeshAxis>& mesh);
 
 }  // namespace helve

@@ -1,8 +1,10 @@
-"""Tensors over a mesh of devices: where their elements are stored.
+"""Tensors over a mesh of devices: where their elements are stored, and how they get elsewhere.
 
 A distribution is a layout on device axes, so that what has to be communicated follows from two of them.
 """
 
-from helve.dist.distribution import Distribution, distribution
+from helve.dist.distribution import Distribution, distribution, distribution_of
+from helve.dist.redistribution import Redistribution, Step, redistribution
+from helve.dist.tensor import DistTensor
 
-__all__ = ["Distribution", "distribution"]
+__all__ = ["DistTensor", "Distribution", "Redistribution", "Step", "distribution", "distribution_of", "redistribution"]

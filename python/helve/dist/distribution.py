@@ -43,6 +43,10 @@ class Distribution:
     def __reduce__(self):
         return distribution, (list(self._levels), self.shape, self.mesh)
 
+    def __str__(self) -> str:
+        """Its notation, which `distribution` reads; levels are separated by semicolons."""
+        return "; ".join(self._core.notation)
+
     def local_begin(self, device: Sequence[int]) -> tuple[int, ...] | None:
         """The first element of a device's block; None for a device that holds nothing.
 
@@ -118,3 +122,35 @@ def distribution(notation: str | Sequence[str], shape: Sequence[int], mesh: Mesh
     made = _core.Distribution(levels, shape, mesh.names, mesh.shape)
     sizes = tuple(operator.index(extent) for extent in shape), made.layout, tuple(made.domain), tuple(made.block)
     return Distribution(mesh, *sizes, made.partial, made, tuple(levels))
+
+
+def distribution_of(layout: Layout, shape: Sequence[int], mesh: Mesh) -> Distribution:
+    """The distribution whose layout is this one.
+
+    Args:
+        layout: a layout over whole blocks: device axes of the mesh, and the address in the device's block on `m`.
+        shape: the tensor's extents, in elements.
+        mesh: the mesh; axes of extent 1 need not be named.
+
+    Raises:
+        helve.LayoutError: a layout that does not deal blocks of ceil(extent / devices) in order (HV0506); an argument
+            that is no layout, shape or mesh (HV0507).
+    """
+    if not isinstance(mesh, Mesh) or not isinstance(layout, Layout):
+        value, expected = (mesh, "mesh") if not isinstance(mesh, Mesh) else (layout, "layout")
+        raise error("LayoutArgument", value=repr(value), expected=expected, remedy="give a layout, a shape and a mesh")
+    made = _core.Distribution.of_layout(layout, shape, mesh.names, mesh.shape)
+    if made is None:
+        raise error("DistributionForm", text=str(layout),
+                    reason=f"it deals no ceil-sized blocks of {tuple(shape)} to the mesh in order")
+    return _of(made, tuple(operator.index(extent) for extent in shape), mesh)
+
+
+def of_core(made: _core.Distribution, like: Distribution) -> Distribution:
+    """A distribution of the core, of the tensor and over the mesh of another."""
+    return _of(made, like.shape, like.mesh)
+
+
+def _of(made: _core.Distribution, shape: tuple[int, ...], mesh: Mesh) -> Distribution:
+    return Distribution(mesh, shape, made.layout, tuple(made.domain), tuple(made.block), made.partial, made,
+                        tuple(made.notation))
