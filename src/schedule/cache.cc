@@ -22,7 +22,10 @@ BufferRef used_buffer(const FunctionRef& f, const Stmt& s, const Arguments& argu
   std::vector<std::string> known;
   const AccessModel model = access_model(*f, s);
   for (const Access& access : model.accesses) {
-    if (access.buffer->name == arguments.text(argument)) return access.buffer;
+    if (access.buffer->name == arguments.text(argument)) {
+      require_outside(arguments, s, *access.buffer);
+      return access.buffer;
+    }
     if (std::find(known.begin(), known.end(), access.buffer->name) == known.end()) known.push_back(access.buffer->name);
   }
   throw UserError(Code::ScheduleNothingFound, arguments.place,

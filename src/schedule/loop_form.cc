@@ -138,6 +138,15 @@ Cursor allocation_named(const FunctionRef& f, const Arguments& arguments, size_t
                    {"known", fmt::format("{}", fmt::join(known, ", "))}});
 }
 
+void require_outside(const Arguments& arguments, const Stmt& s, const Buffer& buffer) {
+  walk(s, [&](const Stmt& each) {
+    const Alloc* n = as<Alloc>(each);
+    if (!n || n->buffer.get() != &buffer) return;
+    arguments.refuse(fmt::format("'{}' is allocated inside of the statement", buffer.name), each,
+                     "name a statement behind the allocation, or lift() it first");
+  });
+}
+
 Facts facts_at(const FunctionRef& f, const Cursor& at) {
   const AccessModel model = access_model(*f, statement_at(*f, at));
   PathConditions around(model);

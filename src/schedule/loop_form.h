@@ -45,6 +45,9 @@ Stmt with_header(const For& loop, LoopKind kind, std::vector<VarRef> vars, std::
 /// The allocation of the buffer that the argument names; refused if there is none, or several.
 Cursor allocation_named(const FunctionRef& f, const Arguments& arguments, size_t argument);
 
+/// Refuses a buffer that the statement itself allocates, for steps that name it in front of the statement or behind.
+void require_outside(const Arguments& arguments, const Stmt& s, const Buffer& buffer);
+
 /// What holds at the place.
 Facts facts_at(const FunctionRef& f, const Cursor& at);
 

@@ -275,6 +275,7 @@ Rewrite factor_reduction(const FunctionRef& f, const Arguments& arguments) {
   const Cursor at = named.empty() ? reduction_around(f, inner, what) : named[0];
   const Stmt around = required_at(f, at);
   if (!inner.within(at)) arguments.refuse("the loop is not inside of 'around'", around, "name a loop around it");
+  require_outside(arguments, around, *what.buffer);
   const Partials partials = partials_of(f, arguments, at, what);
   const bool once = is_updated_once(around, loop, what, partials);
   Edited edited = revise(f, at, redirected(around, loop.get(), false, what, partials, Expr(range.vars[0]), once));

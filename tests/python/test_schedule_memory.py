@@ -257,3 +257,23 @@ def test_a_fragment_is_in_registers_of_a_block():
     helve.testing.check_stages(s.function, lambda: helve.testing.make_arguments(s), check="all")
     text = helve.compile(s, target="cuda", arch="sm_90a").source("cuda")
     assert "int B_fragment[1];" in text and "helve_shared" not in text
+
+
+@pytest.mark.parametrize("step", [
+    lambda s: s.cache_read("i", "t"), lambda s: s.cache_write("i", "t"), lambda s: s.rfactor("k", around="i"),
+    lambda s: s.rfactor("k", around="i", unsafe="to see"),
+])
+def test_memory_of_the_named_loop_has_no_name_in_front_of_it(step):
+    s = helve.Schedule(helve.parse("""@T.prim_func
+def main(A: T.Tensor((8, 8), "int32"), S: T.Tensor((8,), "int32")):
+    with T.Kernel(1) as b:
+        for i in T.serial(8):
+            t = T.alloc_local((1,), "int32")
+            t[0] = 0
+            for k in T.serial(8):
+                T.update(t[0], A[i, k], "add")
+            S[i] = t[0]
+"""))
+    with pytest.raises(helve.Error, match="'t' is allocated inside of the statement") as refused:
+        step(s)
+    assert refused.value.code == "HV1006" and "lift()" in refused.value.help
