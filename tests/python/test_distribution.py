@@ -117,6 +117,8 @@ def test_distributions_compare_by_value():
         ("xy -> x", "it has 1 entry for a mesh of 2 axes"),
         ("xy -> x x", "dimension 'x' is cut twice in one level; give two levels"),
         ("xy -> x z", "'z' is no dimension on the left, no number, '*' nor '+'"),
+        ("xy -> w:x *", "'w' is no axis of the mesh"),
+        ("xy -> x:x x:*", "axis 'x' has two entries"),
         ("xy -> x 3", "coordinate 3 is outside axis 'y' of extent 3"),
     ],
 )
