@@ -33,18 +33,6 @@ Role role_of(const Distribution& distribution, Axis axis) {
   return distribution.holds_copies(axis) ? Role::Copies : Role::Cut;
 }
 
-/// Do the axis's cuts stand at the same place of the same dimension, before the same blocks?
-bool cuts_alike(const Distribution& a, const Distribution& b, Axis axis) {
-  for (size_t d = 0; d < a.cut.size(); ++d) {
-    const auto is_axis = [&](const MeshAxis& each) { return each.axis == axis; };
-    const auto own = std::find_if(a.cut[d].begin(), a.cut[d].end(), is_axis);
-    const auto other = std::find_if(b.cut[d].begin(), b.cut[d].end(), is_axis);
-    if ((own == a.cut[d].end()) != (other == b.cut[d].end())) return false;
-    if (own != a.cut[d].end() && own - a.cut[d].begin() != other - b.cut[d].begin()) return false;
-  }
-  return true;
-}
-
 /// The table: what a transfer is if all axes that change go from one role to one other.
 CollectiveForm form_of(Role from, Role to) {
   using enum CollectiveForm;
@@ -145,7 +133,6 @@ class Derivation {
 
   /// No element of a sender goes to two receivers; in a permutation, nor does a device have two partners.
   bool goes_to_one_device(CollectiveForm form) const {
-    const TransferSpace other(transfer_.from());
     std::vector<VarRef> from = space_.sender, to = space_.receiver;
     if (form != CollectiveForm::Permute) {
       from.insert(from.end(), space_.element.begin(), space_.element.end());
@@ -173,16 +160,27 @@ class Derivation {
 
 }  // namespace
 
+bool changes(const Distribution& from, const Distribution& to, Axis axis) {
+  const auto place = [&](const Distribution& side) {  // the dimension that the axis cuts, and its place in the cut
+    for (size_t d = 0; d < side.cut.size(); ++d) {
+      for (size_t k = 0; k < side.cut[d].size(); ++k) {
+        if (side.cut[d][k].axis == axis) return std::pair(d, k);
+      }
+    }
+    return std::pair(side.cut.size(), size_t{0});
+  };
+  const Partial *was = from.partial_over(axis), *is = to.partial_over(axis);
+  return place(from) != place(to) || from.layout.offset().count(axis) != to.layout.offset().count(axis) ||
+         from.layout.offset(axis) != to.layout.offset(axis) || !was != !is || (was && was->op != is->op);
+}
+
 CollectiveForm suggested_form(const Transfer& transfer) {
   const Distribution &from = transfer.from(), &to = transfer.to();
   std::optional<CollectiveForm> out;
   for (size_t a = 0; a < from.mesh.size(); ++a) {
     const Axis axis = from.mesh[a].axis;
     const Role was = role_of(from, axis), is = role_of(to, axis);
-    if (from.mesh[a].extent == 1) continue;
-    const bool stays = was == is && !transfer.roles()[a].reduced &&
-                       from.layout.offset(axis) == to.layout.offset(axis) && cuts_alike(from, to, axis);
-    if (stays) continue;
+    if (from.mesh[a].extent == 1 || !changes(from, to, axis)) continue;
     const CollectiveForm form = form_of(was, is);
     if (form == CollectiveForm::Local) continue;  // copies suit any form: the proof decides
     if (out && *out != form) return CollectiveForm::Exchange;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "boxes.h"
 #include "helve/plan/redistribution.h"
@@ -40,32 +41,29 @@ int64_t rounds(CollectiveForm form, int64_t members, int64_t partners) {
   }
 }
 
-Volume volume(const CollectiveStep& step, int64_t element_bytes) {
-  Volume out;
-  if (step.form == CollectiveForm::Local) return out;
-  std::vector<int64_t> extents;
-  for (const MeshAxis& each : step.transfer.from().mesh) extents.push_back(each.extent);
-  for_each_index(extents, [&](const std::vector<int64_t>& device) {
-    const int64_t bytes = elements_received(step, device) * element_bytes;
-    out.most = std::max(out.most, bytes);
-    out.total += bytes;
-  });
-  return out;
-}
+namespace {
 
-Volume volume(const Redistribution& plan) {
+Volume volume_of(std::span<const CollectiveStep> steps, const std::vector<MeshAxis>& mesh, int64_t element_bytes) {
   Volume out;
   std::vector<int64_t> extents;
-  for (const MeshAxis& each : plan.from.mesh) extents.push_back(each.extent);
+  for (const MeshAxis& each : mesh) extents.push_back(each.extent);
   for_each_index(extents, [&](const std::vector<int64_t>& device) {
     int64_t bytes = 0;
-    for (const CollectiveStep& step : plan.steps) {
-      if (step.form != CollectiveForm::Local) bytes += elements_received(step, device) * plan.element_bytes;
+    for (const CollectiveStep& step : steps) {
+      if (step.form != CollectiveForm::Local) bytes += elements_received(step, device) * element_bytes;
     }
     out.most = std::max(out.most, bytes);
     out.total += bytes;
   });
   return out;
 }
+
+}  // namespace
+
+Volume volume(const CollectiveStep& step, int64_t element_bytes) {
+  return volume_of({&step, 1}, step.transfer.from().mesh, element_bytes);
+}
+
+Volume volume(const Redistribution& plan) { return volume_of(plan.steps, plan.from.mesh, plan.element_bytes); }
 
 }  // namespace helve

@@ -102,20 +102,6 @@ class Search {
     });
   }
 
-  static bool changes(const Distribution& from, const Distribution& to, Axis axis) {
-    const auto cuts = [&](const Distribution& side) {
-      for (const std::vector<MeshAxis>& axes : side.cut) {
-        for (size_t k = 0; k < axes.size(); ++k) {
-          if (axes[k].axis == axis) return std::pair(&axes - side.cut.data(), k);
-        }
-      }
-      return std::pair(ptrdiff_t{-1}, size_t{0});
-    };
-    const Partial *was = from.partial_over(axis), *is = to.partial_over(axis);
-    return cuts(from) != cuts(to) || from.layout.offset().count(axis) != to.layout.offset().count(axis) ||
-           from.layout.offset(axis) != to.layout.offset(axis) || !was != !is || (was && was->op != is->op);
-  }
-
   void corners(const std::vector<MeshAxis>& mesh) {
     std::vector<int64_t> two;
     for (const MeshAxis& each : mesh) two.push_back(std::min<int64_t>(2, each.extent));
@@ -131,7 +117,7 @@ class Search {
     std::vector<size_t> axes;
     for (size_t a = 0; a < transfer.roles().size(); ++a) {
       const Axis axis = transfer.from().mesh[a].axis;
-      if (transfer.roles()[a].reduced || changes(transfer.from(), transfer.to(), axis)) axes.push_back(a);
+      if (changes(transfer.from(), transfer.to(), axis)) axes.push_back(a);
     }
     const CollectiveStep step{form, axes, transfer};
     int64_t elements = 0, partners = 0;

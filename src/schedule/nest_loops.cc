@@ -53,7 +53,8 @@ void require_total(const Arguments& arguments, const FunctionRef& f, const Curso
                    const std::vector<Expr>& values) {
   for (const Expr& value : values) {
     const std::string fails = may_fail(f, outer, value);
-    if (fails.empty() || surely_runs(f, outer)) continue;
+    if (fails.empty()) continue;
+    if (surely_runs(f, outer)) return;
     arguments.refuse(fmt::format("a bound or condition inside {}, and what stands around it may not run", fails), s,
                      "name the value in front of both, guarded, or make it sure that the outer one runs");
   }

@@ -38,6 +38,10 @@ struct CollectiveStep {
   int64_t root = -1;         ///< the member of a group that sends or receives alone, row-major over `axes`; -1: none
 };
 
+/// Does the axis do something else in the second distribution: does it cut at another place, have another coordinate
+/// with the data, hold terms of another operator, or none?
+bool changes(const Distribution& from, const Distribution& to, Axis axis);
+
 /// The form that the roles of the axes suggest; what no table row fits is an exchange. Not proved.
 CollectiveForm suggested_form(const Transfer& transfer);
 

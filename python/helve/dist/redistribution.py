@@ -61,8 +61,6 @@ class Redistribution:
         element_bytes: the size of an element.
         steps: the collectives, in order; none if there is nothing to do.
         seconds: what they take by the latency and the bandwidth that were given; an estimate.
-        most_bytes, total_bytes: what one device receives from others at most, and all together. Exact; an all_reduce
-            counts as a reduce_scatter and an all_gather of even parts.
     """
 
     source: Distribution
@@ -70,12 +68,17 @@ class Redistribution:
     element_bytes: int
     steps: tuple[Step, ...]
     seconds: float
-    most_bytes: int
-    total_bytes: int
-    _text: str = field(repr=False, compare=False)
+    _core: _core.Redistribution = field(repr=False, compare=False, hash=False)
+
+    def volume(self) -> tuple[int, int]:
+        """The bytes that one device receives from others at most, and all of them together.
+
+        Exact, counted device by device; an all_reduce counts as a reduce_scatter and an all_gather of even parts.
+        """
+        return self._core.volume()
 
     def __str__(self) -> str:
-        return self._text.rstrip("\n")
+        return self._core.text().rstrip("\n")
 
 
 def redistribution(source: Distribution, destination: Distribution, element_bytes: int, *, latency: float = 5e-6,
@@ -100,10 +103,10 @@ def redistribution(source: Distribution, destination: Distribution, element_byte
         if not isinstance(value, Distribution):
             raise error("LayoutArgument", value=repr(value), expected="distribution",
                         remedy="make one by helve.dist.distribution")
-    for value, least, unit in ((element_bytes, 1, "number of bytes"), (latency, 0, "time in seconds"),
-                               (bandwidth, 1, "number of bytes per second")):
-        if isinstance(value, bool) or not isinstance(value, (int, float) if value is not element_bytes else int) \
-                or not least <= value < 1e18:
+    sizes = ((element_bytes, int, 1, "number of bytes"), (latency, (int, float), 0, "time in seconds"),
+             (bandwidth, (int, float), 1, "number of bytes per second"))
+    for value, kind, least, unit in sizes:
+        if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < 1e18:
             raise error("LayoutArgument", value=repr(value), expected=unit, remedy=f"give a number of at least {least}")
     plan = _core.redistribute(source._core, destination._core, element_bytes, latency, bandwidth)
     steps = tuple(
@@ -111,4 +114,4 @@ def redistribution(source: Distribution, destination: Distribution, element_byte
              each.op if each.terms > 1 else None, of_core(each.source, source), of_core(each.destination, source), each)
         for each in plan.steps
     )
-    return Redistribution(source, destination, element_bytes, steps, plan.seconds, *plan.volume(), plan.text())
+    return Redistribution(source, destination, element_bytes, steps, plan.seconds, plan)
