@@ -56,6 +56,16 @@ void for_each_index(const std::vector<int64_t>& shape, F&& f) {
   }
 }
 
+/// The number of blocks of these extents that meet the box.
+inline int64_t blocks_met(const Box& box, const std::vector<int64_t>& block) {
+  int64_t out = 1;
+  for (size_t d = 0; d < block.size(); ++d) {
+    if (box.extents[d] == 0) return 0;
+    out *= (box.begin[d] + box.extents[d] - 1) / block[d] - box.begin[d] / block[d] + 1;
+  }
+  return out;
+}
+
 /// Calls `f(numbers, part)` for every block of these extents that meets the box, with its numbers in each dimension and
 /// what it shares with the box.
 template <class F>

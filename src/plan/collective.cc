@@ -54,7 +54,7 @@ bool has_one_partner(const Transfer& transfer) {
   std::vector<int64_t> first(mesh.size(), 0), last;
   for (const MeshAxis& each : mesh) last.push_back(each.extent - 1);
   for (const std::vector<int64_t>& device : {first, last}) {
-    if (transfer.received(device).size() > 1 || transfer.sent(device).size() > 1) return false;
+    if (transfer.partners(device) > 1) return false;
   }
   return transfer.terms() == 1;
 }

@@ -124,14 +124,10 @@ class Search {
     for (const std::vector<int64_t>& device : corners_) {
       elements = std::max(elements, elements_received(step, device));
       if (form != CollectiveForm::Exchange) continue;
-      partners = std::max({partners, others(transfer.received(device), device), others(transfer.sent(device), device)});
+      partners = std::max(partners, transfer.partners(device));
     }
     return static_cast<double>(rounds(form, members_of(transfer, axes), partners)) * network_.latency +
            static_cast<double>(elements * element_bytes_) / network_.bandwidth;
-  }
-
-  static int64_t others(const std::vector<TransferBox>& pieces, const std::vector<int64_t>& device) {
-    return std::count_if(pieces.begin(), pieces.end(), [&](const TransferBox& each) { return each.peer != device; });
   }
 
   const Link& link(size_t from, size_t to) {

@@ -150,6 +150,18 @@ std::vector<TransferBox> Transfer::sent(const std::vector<int64_t>& device) cons
   return out;
 }
 
+int64_t Transfer::partners(const std::vector<int64_t>& device) const {
+  int64_t copies = 1, members = 1;
+  for (size_t a = 0; a < device.size(); ++a) {
+    const bool free = !roles_[a].kept && !roles_[a].begun && to_side_.cuts[a].dim < 0 && to_side_.numbers[a] < 0;
+    if (free) copies *= from_.mesh[a].extent;
+    members *= from_.mesh[a].extent;
+  }
+  const int64_t senders = receives(device) ? terms_ * blocks_met(box_of(to_, device), from_.block) : 0;
+  const int64_t receivers = sends(device) ? copies * blocks_met(box_of(from_, device), to_.block) : 0;
+  return std::min(members - 1, std::max(senders, receivers));
+}
+
 int64_t Transfer::elements_received(const std::vector<int64_t>& device) const {
   if (!receives(device)) return 0;
   const Box mine = box_of(to_, device);

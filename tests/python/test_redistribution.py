@@ -125,3 +125,4 @@ def test_a_plan_for_many_devices_is_short(extents):
     source, destination = (distribution(text, (8192, 8192), mesh) for text in ("i j -> i j", "i j -> j i"))
     plan = redistribution(source, destination, 4)
     assert [step.form for step in plan.steps] == ["permute"] and len(str(plan)) < 1000
+    assert plan.volume() == (8192 * 8192 * 4 // (extents[0] ** 2), 8192 * 8192 * 4 * (extents[0] - 1) // extents[0])

@@ -49,6 +49,8 @@ class Transfer {
   std::vector<TransferBox> received(const std::vector<int64_t>& device) const;
   /// What it sends, to itself too, in the order of elements. `received` of all peers, seen from the other end.
   std::vector<TransferBox> sent(const std::vector<int64_t>& device) const;
+  /// How many others a device exchanges boxes with, at most; without a list of them.
+  int64_t partners(const std::vector<int64_t>& device) const;
   /// The number of elements, or terms, that a device receives from others.
   int64_t elements_received(const std::vector<int64_t>& device) const;
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "every_distribution.h"
 #include "helve/support/diagnostic.h"
@@ -49,6 +50,11 @@ void check(const Distribution& from, const Distribution& to) {
     for (const TransferBox& piece : transfer.sent(device))
       sent[{piece.peer, device}].emplace_back(piece.begin, piece.extents);
     ASSERT_EQ(from_others, transfer.elements_received(device));
+    std::set<Index> senders_of, receivers_of;
+    for (const TransferBox& piece : transfer.received(device)) senders_of.insert(piece.peer);
+    for (const TransferBox& piece : transfer.sent(device)) receivers_of.insert(piece.peer);
+    senders_of.erase(device), receivers_of.erase(device);
+    ASSERT_LE(std::max(senders_of.size(), receivers_of.size()), static_cast<size_t>(transfer.partners(device)));
     for (const Index& element : indices(from.shape)) {
       bool wanted = holds(to, device, element);
       for (size_t a = 0; a < device.size(); ++a) {  // of terms that begin, coordinate 0 has the value
