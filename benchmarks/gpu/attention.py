@@ -20,8 +20,8 @@ from helve import kernels
 
 TOKENS, HIDDEN = 16384, 2048
 # queries and keys of a tile, threads
-TILES = {64: [(192, 128, 384), (128, 176, 256), (128, 256, 256)],
-         128: [(128, 96, 256), (128, 160, 256), (128, 176, 256)], 256: [(128, 80, 256), (128, 48, 256)]}
+TILES = {64: [(192, 128, 384), (128, 176, 256), (192, 96, 384)],
+         128: [(128, 144, 256), (128, 160, 256), (128, 176, 256)], 256: [(128, 80, 256), (128, 48, 256)]}
 BACKENDS = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 
 

@@ -4,12 +4,14 @@
 turns in one process: one compiled for the shape's numbers; the same without pairs of blocks; one whose N and K are
 known and whose M comes at the call, as a linear layer has them; and one for any extents. A is (M, K), B is (N, K),
 bfloat16, sums in float32. A product that reads more than it computes, as one of few rows does, has its rate in GB/s
-too. `--check` compares results first.
+too. `--large` takes cubes, and 8192 rows by the weights of models from 8 to 405 billion parameters, and prints the
+geometric mean of the ratios. `--check` compares results first.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 
 import torch
 from gemm_tensor_cores import compare
@@ -23,6 +25,14 @@ SHAPES = [
     (4096, 6144, 4096), (4096, 28672, 4096), (4096, 4096, 14336), (2048, 128256, 4096), (8191, 8192, 8192),
     (1000, 4096, 4096), (333, 14336, 4096), (64, 4096, 4096), (16, 28672, 4096), (1, 4096, 4096),
 ]  # fmt: skip
+
+# N, K: the first and the second projection of the feed-forward layer of eight models
+WEIGHTS = [
+    (24576, 4096), (28672, 4096), (28672, 3584), (73728, 4608), (51200, 5120), (57344, 8192), (98304, 12288),
+    (106496, 16384), (4096, 12288), (4096, 14336), (3584, 14336), (4608, 36864), (5120, 25600), (8192, 28672),
+    (12288, 49152), (16384, 53248),
+]  # fmt: skip
+LARGE = [*((n, n, n) for n in (4096, 8192, 16384)), *((8192, n, k) for n, k in WEIGHTS)]
 
 
 def candidates(m: int, n: int, k: int) -> dict:
@@ -38,11 +48,13 @@ def candidates(m: int, n: int, k: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare the results with float32 first")
+    parser.add_argument("--large", action="store_true", help="cubes and the weights of models")
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     heads = " ".join(f"{each:>9}" for each in ["torch.mm", *candidates(128, 128, 128)])
     print(f"{'M x N x K':>22} {heads}   TFLOP/s; ratios; GB/s")
-    for m, n, k in SHAPES:
+    all_ratios: dict[str, list[float]] = {}
+    for m, n, k in LARGE if options.large else SHAPES:
         a, b = (torch.randn(shape, device="cuda").to(torch.bfloat16) for shape in [(m, k), (n, k)])
         c = torch.empty((m, n), device="cuda", dtype=torch.bfloat16)
         built = {name: helve.compile(each, target="cuda") for name, each in candidates(m, n, k).items()}
@@ -56,10 +68,15 @@ def main() -> None:
         times = compare({"torch.mm": lambda: torch.mm(a, b.T, out=c), **runs}, burst=0.03)
         rates = {name: 2 * m * n * k / t / 1e12 for name, t in times.items()}
         ratios = " ".join(f"{times['torch.mm'] / times[name]:.3f}" for name in built)
+        for name in built:
+            all_ratios.setdefault(name, []).append(times["torch.mm"] / times[name])
         moved = 2 * (m * k + n * k + m * n) / 1e9
         few = f"   {moved / times['torch.mm']:.0f} {moved / times['numbers']:.0f}" if m < 128 else ""
         print(f"{f'{m} x {n} x {k}':>22} " + " ".join(f"{each:9.1f}" for each in rates.values()) + f"   {ratios}{few}",
               flush=True)
+    for name, each in all_ratios.items():
+        mean = math.exp(sum(map(math.log, each)) / len(each))
+        print(f"{name}: geometric mean of the ratios {mean:.3f}, least {min(each):.3f}")
 
 
 if __name__ == "__main__":

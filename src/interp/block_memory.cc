@@ -31,7 +31,7 @@ BlockMemory::BlockMemory(const Stmt& body, const Scope& scope) {
   std::vector<Member> members;
   walk(body, [&](const Stmt& s) {
     const Alloc* n = as<Alloc>(s);
-    if (!n || !n->buffer->offset || n->buffer->slots > 1) return;  // a ring's slots share bytes with nothing
+    if (!n || !n->buffer->offset || n->buffer->slots > 0) return;  // a ring's slots share bytes with nothing
     const SharedPlace place = *place_of(*n->buffer);
     members.push_back({n->buffer, scope.slot(*n->buffer), place.begin, place.end, 1, addresses_of(*n->buffer)});
   });

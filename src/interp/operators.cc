@@ -63,7 +63,8 @@ Operator float_operator(Op op) {
     case Op::Ceil: return unary<T, [](T a) { return std::ceil(a); }>;
     case Op::Round: return unary<T, [](T a) { return std::nearbyint(a); }>;
     case Op::Exp: return unary<T, [](T a) { return std::exp(a); }>;
-    case Op::Exp2: return unary<T, [](T a) { return std::exp2(a); }>;
+    case Op::Exp2:
+    case Op::Exp2Approx: return unary<T, [](T a) { return std::exp2(a); }>;
     case Op::Log: return unary<T, [](T a) { return std::log(a); }>;
     case Op::Log2: return unary<T, [](T a) { return std::log2(a); }>;
     case Op::Sqrt: return unary<T, [](T a) { return std::sqrt(a); }>;
@@ -253,6 +254,7 @@ Operator integer_operator(Op op) {
     case Op::Round:
     case Op::Exp:
     case Op::Exp2:
+    case Op::Exp2Approx:
     case Op::Log:
     case Op::Log2:
     case Op::Sqrt:

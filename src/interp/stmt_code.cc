@@ -51,7 +51,7 @@ class AllocCode final : public PlainCode {
     if (node.buffer->scope != MemoryScope::Global) scope.kernel_buffers.push_back(slot_);
   }
   void run(Frame& frame) const override {
-    if (buffer_->slots > 1) return allocate_slots(frame, slot_, buffer_, eval_all(shape_, frame), span_);
+    if (buffer_->slots > 0) return allocate_slots(frame, slot_, buffer_, eval_all(shape_, frame), span_);
     frame.buffers[slot_]->allocate(eval_all(shape_, frame), span_);
   }
 

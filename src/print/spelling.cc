@@ -110,7 +110,7 @@ std::string Spelling::allocation(const Buffer& buffer) {
   }
   const std::string layout = buffer.layout ? fmt::format(", layout={}", quoted(to_string(*buffer.layout))) : "";
   const std::string offset = buffer.offset ? fmt::format(", offset={}", *buffer.offset) : "";
-  const std::string slots = buffer.slots > 1 ? fmt::format(", slots={}", buffer.slots) : "";
+  const std::string slots = buffer.slots > 0 ? fmt::format(", slots={}", buffer.slots) : "";
   const std::string place = buffer.place == ArrayPlace::Registers
                                 ? ""
                                 : fmt::format(", place={}", quoted(std::string(to_string(buffer.place))));

@@ -8,6 +8,9 @@
 // A product whose sums the loop leaves alone may run while the next turn begins, so its slot is released one turn
 // later.
 //
+// Around such loops, the copies of a tile of T.Persistent that begins with some fill rings of one slot: those of the
+// next tile begin when the loop has used the last ones, while threads store the result.
+//
 // The rule: a machine with products of warpgroups; a kernel of whole warpgroups that multiplies by them, without
 // collectives; a loop of two or more stages, all of whose copies that can begin early are boxes of tensors that the
 // kernel leaves alone; loops and conditions around it that do not depend on memory that the kernel writes. Where only
@@ -28,6 +31,7 @@
 
 #include "helve/analysis/early_copies.h"
 #include "helve/analysis/effects.h"
+#include "helve/analysis/rings.h"
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/dispatch/group_products.h"
@@ -68,17 +72,26 @@ class Rings final : public ScopedRewriter {
   Stmt leave(const Stmt& s, const Facts& facts) override {
     if (const Kernel* kernel = as<Kernel>(s)) return with_memory(*kernel, s);
     const For* loop = as<For>(s);
-    if (!loop || loop->loop != LoopKind::Pipelined || loop->num_stages < 2 || !enclosing_kernel()) return s;
-    if (!fits(*enclosing_kernel())) return s;
+    if (!loop || !enclosing_kernel() || !fits(*enclosing_kernel())) return s;
+    const bool pipelined = loop->loop == LoopKind::Pipelined && loop->num_stages >= 2;
+    const bool tiles = loop->loop == LoopKind::Persistent && has_ring_events(loop->body);
+    if (!pipelined && !tiles) return s;
     Facts inside = facts;
-    enter_loop(inside, loop->vars[0], loop->begins[0], loop->extents[0]);
+    for (size_t d = 0; d < loop->vars.size(); ++d) {
+      enter_loop(inside, loop->vars[d], loop->begins[d], loop->extents[d]);
+    }
     std::optional<std::vector<Group>> groups = groups_of(*loop, inside);
     if (!groups) return s;
     if (const std::string value = crossing(*loop); !value.empty()) {
-      if (options_.warnings) {
+      if (options_.warnings && pipelined) {
         options_.warnings->push_back({Code::ValueCrossesRoles, s->span, {{"value", value}}, {}, {}});
       }
       return s;
+    }
+    if (tiles) {
+      take_memory(*loop, 1, *groups);
+      if (options_.choices) options_.choices->push_back({"T.Persistent", s->span, "rings", {}});
+      return ringed(*loop, *groups);
     }
     std::string refused;
     const int stages = stages_with_room(*loop, *groups, &refused);
@@ -279,8 +292,9 @@ class Rings final : public ScopedRewriter {
         if (group.last == i) body.push_back(release(group, group.overlaps ? 1 : 0, loop.span));
       }
     }
-    std::vector<Stmt> out = {for_loop(LoopKind::Serial, loop.vars, loop.begins, loop.extents, seq(std::move(body)), 1,
-                                      loop.span, loop.scheduled)};
+    const LoopKind kind = loop.loop == LoopKind::Pipelined ? LoopKind::Serial : loop.loop;
+    std::vector<Stmt> out = {
+        for_loop(kind, loop.vars, loop.begins, loop.extents, seq(std::move(body)), 1, loop.span, loop.scheduled)};
     for (const Group& group : groups) {
       if (group.overlaps) out.push_back(release(group, 0, loop.span));
     }
@@ -314,10 +328,10 @@ class Rings final : public ScopedRewriter {
   const Function& function_;
   const PassOptions& options_;
   // Of the kernel that is being read:
-  BufferMap slotted_;         ///< buffers that get slots
+  BufferMap slotted_;  ///< buffers that get slots
   std::vector<Stmt> memory_;  ///< allocations of these, and of the rings
   std::vector<Stmt> begins_;  ///< initializations of the rings
-  int64_t extra_ = 0;         ///< bytes of the slots
+  int64_t extra_ = 0;  ///< bytes of the slots
 };
 
 }  // namespace

@@ -140,9 +140,9 @@ FunctionRef without_slots(const FunctionRef& f) {
   BufferMap plain;
   walk(f->body, [&](const Stmt& s) {
     const Alloc* memory = as<Alloc>(s);
-    if (!memory || memory->buffer->slots == 1) return;
+    if (!memory || memory->buffer->slots == 0) return;
     Ref<Buffer> one = make_ref<Buffer>(*memory->buffer);
-    one->slots = 1;
+    one->slots = 0;
     plain.emplace(memory->buffer.get(), BufferRef(one));
   });
   return with_body(f, redeclare_buffers(f->body, plain));

@@ -33,6 +33,7 @@ int64_t instructions(Op op) {
     case Op::FloorMod: return 4;
     case Op::Exp:
     case Op::Exp2:
+    case Op::Exp2Approx:
     case Op::Log:
     case Op::Log2:
     case Op::Tanh:

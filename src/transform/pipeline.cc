@@ -55,6 +55,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"version_kernels", version_kernels},  // one for rows that begin at multiples of vectors, one for any
       {"place_operands", place_operands},  // fragments get the layouts that schedules demand
       {"make_rings", make_rings},  // copies of pipelined loops around products fill rings
+      {"rotate_products", rotate_products},  // the next first product begins before the last one
       {"pipeline_loops", pipeline_loops},  // copies of pipelined loops begin early
       {"stage_results", stage_results},  // sums of tensor cores leave through shared memory
       {"pair_tiles", pair_tiles},  // blocks of a cluster have neighbouring tiles

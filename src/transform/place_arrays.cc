@@ -8,8 +8,8 @@
 // inline assembly as if it were aligned to one byte, and accesses it byte by byte; ptxas then sometimes takes a byte
 // for a 16-bit element. So code generation declares it volatile, which is compiled correctly. Elements smaller than a
 // register stay packed, as they came from memory, until the only place that uses them: loads that are issued early are
-// not waited for before it. The CUDA C compiler unrolls loops with constant bounds if that keeps an array in registers,
-// so their variables are constants here.
+// not waited for before it, and instructions on matrices take words. The CUDA C compiler unrolls loops with constant
+// bounds if that keeps an array in registers, so their variables are constants here.
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -99,18 +99,28 @@ class Subscripts {
 
   const int64_t registers_;  ///< the words of an array that a thread may keep in registers
   std::unordered_set<const Var*> constants_;  ///< after unrolling
-  std::unordered_set<const Var*> counted_;    ///< of loops with constant bounds
+  std::unordered_set<const Var*> counted_;  ///< of loops with constant bounds
   std::unordered_set<const Buffer*> operands_;
   std::unordered_set<const Buffer*> read_;
   std::vector<std::pair<const Buffer*, Expr>> subscripts_;
 };
 
+/// How often loads read each array; the fragments of which an instruction takes words are read once.
+std::unordered_map<const Buffer*, size_t> places_that_read(const Kernel& kernel) {
+  std::unordered_map<const Buffer*, size_t> out;
+  walk(kernel.body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (op && (op->op == TileOpcode::Wgmma || op->op == TileOpcode::StoreMatrix)) out[op->region(0).buffer.get()] = 1;
+  });
+  for (const ElementUse& use : element_uses(kernel.body)) {
+    if (!use.write) ++out[use.buffer];
+  }
+  return out;
+}
+
 /// The arrays of a kernel whose place is another than their declaration says.
 void add_places(const Kernel& kernel, int64_t registers, BufferMap* out) {
-  std::unordered_map<const Buffer*, size_t> reads;  // places that load from it
-  for (const ElementUse& use : element_uses(kernel.body)) {
-    if (!use.write) ++reads[use.buffer];
-  }
+  std::unordered_map<const Buffer*, size_t> reads = places_that_read(kernel);
   const std::unordered_set<const Buffer*> indexed = Subscripts(kernel.body, registers).indexed();
   walk(kernel.body, [&](const Stmt& s) {
     const Alloc* n = as<Alloc>(s);

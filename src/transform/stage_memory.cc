@@ -13,7 +13,7 @@
 namespace helve {
 
 int64_t bytes_of(const Buffer& buffer) {
-  if (buffer.slots > 1) return shared_size(buffer);
+  if (buffer.slots > 0) return shared_size(buffer);
   return memory_elements(buffer) * std::max<int64_t>(1, buffer.dtype.bytes());
 }
 

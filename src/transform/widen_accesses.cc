@@ -6,7 +6,8 @@
 //              B[b, tx * 4 + v] = A[b, tx * 4 + v] * I[v]          # A, B: 64 float32 a row, I: int32 of another tensor
 // After:   for v in T.vectorized(4):
 //              T.store_vector(B[b, tx * 4 + v], T.load_vector(A[b, tx * 4 + v], 16) * T.load_vector(I[v], 16), 16)
-// A copy between memory and packed registers (place_arrays) has a width on both sides. Widths of tensors demand that
+// A copy between memory and packed registers (place_arrays) has a width on both sides, and so has a store that rounds
+// floats to packed registers, two to a word. Widths of tensors demand that
 // their bases are aligned so (analysis/base_alignment.h); calls of other tensors take narrow_accesses.
 #include "lane_accesses.h"
 
@@ -97,6 +98,7 @@ class Widening final : public ScopedRewriter {
     const int64_t* lanes = int_value(loop.extents[0]);
     if (!lanes || *lanes < 2 || *lanes > kLoopLanes) return self;
     std::unordered_map<const Object*, VectorWidth> widths = packed_move(loop, facts);
+    if (widths.empty()) widths = packed_rounding(loop, facts);
     if (widths.empty()) widths = vector_widths(loop, facts, may_alias_, widest_);
     if (widths.empty()) return self;
     return Stmt(copy_with(loop, [&](For& out) { out.body = Widths(widths)(loop.body); }));
@@ -129,6 +131,28 @@ class Widening final : public ScopedRewriter {
         std::min(width_of(to, store->indices, loop, facts, inside), width_of(from, load->indices, loop, facts, inside));
     if (width == 0) return {};
     return {{store, {width, store->indices}}, {load, {width, load->indices}}};
+  }
+
+  /// The width of a store to packed registers, of floats of registers that it rounds, if that is what the loop is.
+  std::unordered_map<const Object*, VectorWidth> packed_rounding(const For& loop, const Facts& facts) const {
+    const Store* store = as<Store>(loop.body);
+    if (!store || store->is_atomic()) return {};
+    const Buffer& to = *store->buffer;
+    const Expr& value = stored(*store);
+    const bool rounds =
+        to.dtype.is_small_float() && to.dtype.bits == 16 && value->dtype.is_float() && value->dtype.bits == 32;
+    if (!rounds || to.place != ArrayPlace::Packed || !is_own(store->indices[0], facts)) return {};
+    bool apart = true;
+    walk(value, [&](const Expr& e) {
+      const Load* load = as<Load>(e);
+      apart &= !load || (buffer_of(load->buffer).scope == MemoryScope::Fragment && &buffer_of(load->buffer) != &to);
+    });
+    if (!apart) return {};
+    Facts inside = facts;
+    inside.bind_loop(loop.vars[0], loop.begins[0], loop.extents[0]);
+    const int64_t width = width_of(to, store->indices, loop, facts, inside);
+    if (width == 0) return {};
+    return {{store, {width, store->indices}}};
   }
 
   int64_t width_of(const Buffer& buffer, const std::vector<Expr>& indices, const For& loop, const Facts& facts,

@@ -18,6 +18,8 @@ class Products:
         warps = (self.threads or 128) // 32
         groups = warps // 4
         by_groups = warps % 4 == 0 and groups <= 2 and rng.random() < 0.3
+        if by_groups and rng.random() < 0.3:
+            return self.chained_products(64 * groups, dtype)
         if rng.random() < 0.3:
             dtype = rng.choice(["float32", "int8", "uint8", *(["float8_e4m3", "float8_e5m2"] if by_groups else [])])
         depth = {"float32": 8, "float16": 16, "bfloat16": 16}.get(dtype, 32)
@@ -60,6 +62,40 @@ class Products:
         self.buffers += [sums, *(region.buffer for region in factors if dispatch == "mma" and rng.random() < 0.5)]
         return out
 
+    def chained_products(self, rows, dtype):
+        """A loop over tiles of two parameters: a product, its sums as a factor of another one, and what is between."""
+        rng = self.aside
+        keys, depth, out = 16 * rng.choice([1, 1, 2]), 16 * rng.choice([1, 2]), 8 * rng.choice([1, 2])
+        count = rng.choice([1, 2, 3])
+        tile = lambda shape, kind, scope: self.declare(self.fresh("B"), shape, kind, scope)  # noqa: E731
+        q, k, v = (tile(shape, dtype, "shared") for shape in [(rows, depth), (keys, depth), (keys, out)])
+        s, o = (tile(shape, "float32", "fragment") for shape in [(rows, keys), (rows, out)])
+        weights = tile((rows, keys), dtype, rng.choice(["fragment", "shared"]))
+        part = tile((rows,), "float32", "fragment")
+        self.placed += [s, o, weights, part]
+        body, step = [], p.Var(self.fresh("k"))
+        for buffer, width in ((k, depth), (v, out)):
+            source = self.param([keys * count + rng.choice([0, 0, 1]), width + rng.choice([0, 0, 0, 3, 8])], dtype)
+            of = p.Region(source, [p.Span(p.Apply("*", "index", [step, p.index(keys)]), keys), p.Span(0, width)])
+            body.append(p.Op("copy", [of, p.Region(buffer)], {}))
+        by = {"dispatch": rng.choice(["wgmma", "tensor_cores"])}
+        whole = [p.Region(each) for each in (q, k, s, weights, v, o)]
+        body.append(p.Op("gemm", whole[:3], {"transpose_B": True, "clear": True, **by}))
+        between = [self.scaled(s, rng.choice([0.5, 2.0])), self.scaled(o, rng.choice([0.5, 1.0])),
+                   p.Op("reduce_max", [p.Region(s), p.Region(part)], {"dim": 1}), self.scaled(part, 0.25)]
+        body += rng.sample(between, rng.randint(0, len(between) - 2)) if rng.random() < 0.7 else between
+        body += [p.Op("copy", [p.Region(s), p.Region(weights)], {}), p.Op("gemm", whole[3:], by)]
+        self.buffers += [o]
+        return [*(each for buffer in (q, o, part, s) for each in (p.Alloc(buffer), *self.tame_contents(buffer))),
+                p.Alloc(k), p.Alloc(v), p.Alloc(weights),
+                p.For("Pipelined", [step], [0], [count], body, rng.randint(1, 3))]
+
+    def scaled(self, buffer, factor):
+        """All elements of a buffer times a power of two."""
+        at = [p.Var(self.fresh("i")) for _ in self.shapes[buffer]]
+        value = p.Apply("*", "float32", [p.Load(buffer, list(at)), p.Const("float32", factor)])
+        return p.For("Parallel", at, [0] * len(at), list(self.shapes[buffer]), [p.Store(buffer, list(at), value)])
+
     def factor(self, shape, dtype):
         """A whole buffer of shared memory, or a part of one, whose rows begin at 16 bytes or elsewhere."""
         rng = self.aside
@@ -77,7 +113,7 @@ class Products:
             return self.first_contents(buffer, [])
         at = [p.Var(self.fresh("i")) for _ in self.shapes[buffer]]
         index = lambda op, a, b: p.Apply(op, "index", [a, p.index(b)])  # noqa: E731
-        rows, columns = index("*", at[0], rng.choice([1, 2, 3, 5])), index("*", at[1], rng.choice([1, 3]))
+        rows, columns = index("*", at[0], rng.choice([1, 2, 3, 5])), index("*", at[-1], rng.choice([1, 3]))
         mixed = p.Apply("+", "index", [rows, columns])
         value = p.Cast(buffer.dtype, index("-", index("%", mixed, rng.choice([3, 5, 7])),
                                             0 if buffer.dtype == "uint8" else rng.randint(0, 3)))

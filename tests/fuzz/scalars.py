@@ -189,6 +189,7 @@ def _integer(op, args, dtype):
 _FUNCTIONS = {
     "exp": math.exp,
     "exp2": lambda x: 2.0**x,
+    "exp2_approx": lambda x: 2.0**x,
     "log": math.log,
     "log2": math.log2,
     "sqrt": math.sqrt,

@@ -1046,6 +1046,7 @@ static float helve_infinity() { return INFINITY; }
 static float helve_nan() { return NAN; }
 template <class T> static T helve_min(T a, T b) { return a != a ? a : b != b ? b : b < a ? b : a; }
 template <class T> static T helve_max(T a, T b) { return a != a ? a : b != b ? b : a < b ? b : a; }
+template <class T> static T helve_exp2_approx(T x) { return std::exp2(x); }
 template <class T> static T helve_sigmoid(T x) {
   return x < 0 ? std::exp(x) / (T(1) + std::exp(x)) : T(1) / (T(1) + std::exp(-x));
 }

@@ -26,7 +26,7 @@ COMPARISONS = {"Lt": "a < b", "Le": "a <= b", "Gt": "a > b", "Ge": "a >= b", "Eq
 WHOLE = {"FloorDiv": "a // b", "FloorMod": "a % b", "BitAnd": "a & b", "BitOr": "a | b", "BitXor": "a ^ b",
          "BitNot": "~a",
          "ShiftLeft": "a << c", "ShiftRight": "a >> c"}
-REAL = {"Div": "a / b", "Fma": "T.fma(a, b, c)", "Pow": "T.pow(a, b)"} | {
+REAL = {"Div": "a / b", "Fma": "T.fma(a, b, c)", "Pow": "T.pow(a, b)", "Exp2Approx": "T.exp2_approx(a)"} | {
     name: f"T.{name.lower()}(a)"
     for name in ["Floor", "Ceil", "Round", "Exp", "Exp2", "Log", "Log2", "Sqrt", "Rsqrt", "Sin", "Cos", "Tanh", "Erf",
                  "Sigmoid"]

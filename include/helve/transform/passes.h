@@ -20,8 +20,8 @@ struct PassOptions {
   bool strict_layouts = false;    ///< layout conversions are errors
   int64_t stream_bytes = 0;       ///< of a written tensor that goes around the caches, at least; 0: none does
   std::vector<Diagnostic>* warnings = nullptr;  ///< receives what a pass could not decide; may be null
-  /// Receives what make_rings, pipeline_loops, stage_results, pair_tiles, raster_tiles and lower_tile_ops choose, inner
-  /// loops first, operations in program order; may be null.
+  /// Receives what make_rings, rotate_products, pipeline_loops, stage_results, pair_tiles, raster_tiles and
+  /// lower_tile_ops choose, inner loops first, operations in program order; may be null.
   std::vector<ScheduleChoice>* choices = nullptr;
 };
 
@@ -32,6 +32,7 @@ FunctionRef version_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_operands(const FunctionRef& f, const PassOptions& options);
 FunctionRef join_roles(const FunctionRef& f, const PassOptions& options);
 FunctionRef make_rings(const FunctionRef& f, const PassOptions& options);
+FunctionRef rotate_products(const FunctionRef& f, const PassOptions& options);
 FunctionRef share_fills(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_roles(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_results(const FunctionRef& f, const PassOptions& options);

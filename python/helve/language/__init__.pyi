@@ -235,6 +235,9 @@ def exp(x: _Scalar) -> _Expr:
 def exp2(x: _Scalar) -> _Expr:
     """The scalar operator Exp2."""
 
+def exp2_approx(x: _Scalar) -> _Expr:
+    """The scalar operator Exp2Approx."""
+
 def expm1(x: _Any) -> _Any:
     """exp(x) - 1, accurate near 0 too (Kahan)."""
 

@@ -17,7 +17,7 @@ bool is_shared_memory(const Buffer& b) { return b.scope == MemoryScope::Shared |
 /// Is it no array of mbarriers, which only operations that say so access, and no memory that a ring hands over, whose
 /// accesses the ring's events order (analysis/rings.h)?
 bool is_data(const Access& access) {
-  if (access.buffer->slots > 1) return false;
+  if (access.buffer->slots > 0) return false;
   if (access.load || access.stmt->kind != StmtKind::TileOp) return true;
   const TileOp& op = static_cast<const TileOp&>(*access.stmt);
   return !op.barriers() || op.barriers()->buffer != access.buffer;

@@ -65,7 +65,7 @@ class RingRun {
     }
     walk(body, [&](const Stmt& s) {
       const Alloc* n = as<Alloc>(s);
-      if (n && n->buffer->slots > 1 && !ring_of_.contains(n->buffer.get())) {
+      if (n && n->buffer->slots > 0 && !ring_of_.contains(n->buffer.get())) {
         refuse_ring(s->span, fmt::format("'{}' has slots, and no copy fills them for a ring", n->buffer->name));
       }
     });
@@ -231,7 +231,7 @@ void check_shared(const Function& f, const Kernel& kernel) {
     for (const BufferEffect& other : effects[1]) {
       const bool meet =
           share_memory(*one.buffer, *other.buffer) || may_overlap(f.may_alias, one.buffer.get(), other.buffer.get());
-      const bool by_ring = one.buffer == other.buffer && (one.buffer->slots > 1 || is_ring(*one.buffer));
+      const bool by_ring = one.buffer == other.buffer && (one.buffer->slots > 0 || is_ring(*one.buffer));
       if (!meet || by_ring || (!one.written && !other.written)) continue;
       refuse_ring(roles[1]->span, fmt::format("both roles access '{}', which one of them writes", one.buffer->name));
     }

@@ -33,7 +33,7 @@ void KernelEmitter::alloc(const Alloc& s) {
     case MemoryScope::Shared: {
       HELVE_CHECK(buffer.offset, "shared memory '" + buffer.name + "' has no place");
       kernel_.shared.push_back({buffer.name, shared_size(buffer), buffer.span});
-      if (buffer.slots > 1) return slots(s);
+      if (buffer.slots > 0) return slots(s);
       return line(fmt::format("{0}* const {1} = ({0}*)(helve_shared + {2});", type, names_.define(&buffer, buffer.name),
                               *buffer.offset),
                   s.span);

@@ -140,6 +140,7 @@ class KernelEmitter final : public c::CEmitter {
 
   // vector_loop.cc
   void vector_loop(const For& s) override;
+  Expr vector_start(const For& s, const Buffer& buffer, const std::vector<Expr>& indices);
   bool move_packed(const For& s);
   void stage(const For& s);
   void stage(const For& s, const Object* node, const Buffer& buffer, const std::vector<Expr>& indices, int64_t width,

@@ -30,13 +30,20 @@ void vector_accesses(const Stmt& s, const OnLoad& on_load, const OnStore& on_sto
 
 }  // namespace
 
+/// Where the first lane's element stands in memory, or among the thread's registers.
+Expr KernelEmitter::vector_start(const For& s, const Buffer& buffer, const std::vector<Expr>& indices) {
+  Facts inside = facts_;
+  inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
+  const bool registers = buffer.scope == MemoryScope::Fragment;
+  const Address address =
+      registers ? Address{element_offset(buffer, indices, 1), {}} : address_of(buffer, indices, inside);
+  return address.swizzled(expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}}))));
+}
+
 /// One array for the lanes of each access; equal loads share one.
 void KernelEmitter::stage(const For& s, const Object* node, const Buffer& buffer, const std::vector<Expr>& indices,
                           int64_t width, const Store* store) {
-  Facts inside = facts_;
-  inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
-  const Address address = address_of(buffer, indices, inside);
-  const Expr start = address.swizzled(expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}}))));
+  const Expr start = vector_start(s, buffer, indices);
   auto same = std::find_if(staged_.begin(), staged_.end(), [&](const Staged& other) {
     return !store && !other.writes && other.buffer == &buffer && same_expr(other.start, start);
   });
@@ -91,15 +98,9 @@ bool KernelEmitter::move_packed(const For& s) {
   if (!load || !load->width) return false;
   const Buffer &from = buffer_of(load->buffer), &to = *store->buffer;
   if (from.scope != MemoryScope::Fragment && to.scope != MemoryScope::Fragment) return false;
-  Facts inside = facts_;
-  inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   const auto place = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
-    const bool registers = buffer.scope == MemoryScope::Fragment;
-    const Address address =
-        registers ? Address{element_offset(buffer, indices, 1), {}} : address_of(buffer, indices, inside);
-    const Expr first = expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}})));
     return fmt::format("{} + {}", names_.of(&buffer, buffer.name),
-                       text(address.swizzled(first), c::precedence_of("+") + 1));
+                       text(vector_start(s, buffer, indices), c::precedence_of("+") + 1));
   };
   need("move");
   const std::string into = place(to, store->indices);

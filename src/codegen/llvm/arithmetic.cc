@@ -202,7 +202,8 @@ Value* Arithmetic::apply_float(Op op, DType t, llvm::ArrayRef<Value*> a) {
     case Op::Rsqrt: return b_.CreateFDiv(one(), unary(llvm::Intrinsic::sqrt));
     case Op::Fma: return fma(a[0], a[1], a[2]);
     case Op::Exp: return own ? math.exp(a[0]) : call_library("exp", a);
-    case Op::Exp2: return own ? math.exp2(a[0]) : call_library("exp2", a);
+    case Op::Exp2:
+    case Op::Exp2Approx: return own ? math.exp2(a[0]) : call_library("exp2", a);
     case Op::Log: return own ? math.log(a[0]) : call_library("log", a);
     case Op::Tanh: return own ? math.tanh(a[0]) : call_library("tanh", a);
     case Op::Sigmoid: {  // of the exponential that does not overflow: for negative x, e^x / (1 + e^x)

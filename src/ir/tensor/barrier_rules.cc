@@ -29,9 +29,9 @@ constexpr int64_t kMaxBytes = (1 << 20) - 1;  // that an mbarrier counts in a ph
 void check_ring(const TileOp& op, const std::optional<std::vector<int64_t>>& shape) {
   constexpr int64_t kMaxSlots = kMaxBarriers / 2;
   const bool fits =
-      shape && shape->size() == 2 && shape->front() == 2 && shape->back() > 1 && shape->back() <= kMaxSlots;
+      shape && shape->size() == 2 && shape->front() == 2 && shape->back() > 0 && shape->back() <= kMaxSlots;
   if (fits) return;
-  refuse_barriers(op, fmt::format("its shape is not (2, number of slots from 2 to {})", kMaxSlots),
+  refuse_barriers(op, fmt::format("its shape is not (2, number of slots from 1 to {})", kMaxSlots),
                   "allocate T.alloc_shared((2, 4), \"uint64\") for a ring of 4 slots");
 }
 

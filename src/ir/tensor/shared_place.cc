@@ -17,7 +17,7 @@ int64_t shared_alignment(const Buffer& buffer) {
 }
 
 int64_t shared_size(const Buffer& buffer) {
-  if (buffer.slots > 1) return slot_bytes(buffer) * buffer.slots;
+  if (buffer.slots > 0) return slot_bytes(buffer) * buffer.slots;
   return memory_elements(buffer) * buffer.dtype.bytes();
 }
 

@@ -150,6 +150,7 @@ TEST(Operators, FloatFunctionsAreThoseOfTheirWidth) {
       {Op::Round, std::nearbyint, std::nearbyint},
       {Op::Exp, std::exp, std::exp},
       {Op::Exp2, std::exp2, std::exp2},
+      {Op::Exp2Approx, std::exp2, std::exp2},
       {Op::Log, std::log, std::log},
       {Op::Log2, std::log2, std::log2},
       {Op::Sqrt, std::sqrt, std::sqrt},

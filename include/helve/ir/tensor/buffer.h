@@ -35,7 +35,7 @@ struct Buffer final : Storage {
   std::vector<Expr> strides;   ///< declared strides of a parameter in elements, or empty for compact row-major
   std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
   std::optional<int64_t> offset;  ///< of shared memory: its first byte in the memory of the block (shared_place.h)
-  int64_t slots = 1;  ///< of shared memory that a ring hands over (ring.h): how many instances of it there are
+  int64_t slots = 0;  ///< of shared memory that a ring hands over (ring.h): how many instances of it there are
   ArrayPlace place = ArrayPlace::Registers;  ///< of what a thread has for itself, or a block on a CPU
   size_t rank() const override { return shape.size(); }
 
