@@ -109,6 +109,16 @@ def test_terms_of_other_operators(op, ufunc):
     np.testing.assert_array_equal(again.gather(), whole)
 
 
+@pytest.mark.parametrize("ops", list(itertools.permutations(["+", "prod", "max", "min"], 2)))
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float64"])
+def test_terms_of_two_operators_are_reduced_in_either_order(ops, dtype):
+    mesh = helve.Mesh((2, 3))
+    a = np.array([3, 0, 7, 250], dtype) if dtype == "uint8" else np.array([-3, 0, 7, -250], dtype)
+    tensor = DistTensor.from_global(a, distribution(f"i -> {' '.join(ops)}", (4,), mesh))
+    for first in (f"i -> * {ops[1]}", f"i -> {ops[0]} *"):
+        np.testing.assert_array_equal(tensor.redistribute(distribution(first, (4,), mesh)).gather(), a, err_msg=first)
+
+
 def test_distributions_print_parse_and_come_from_layouts():
     mesh = helve.Mesh((2, 2, 3), ("x", "y", "z"))
     for each in placements(mesh, (7, 5)):
