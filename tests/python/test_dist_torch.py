@@ -66,6 +66,32 @@ def test_terms_are_reduced_and_begun(op, dtype):
     assert torch.equal(again.gather(), whole)
 
 
+def test_parts_on_other_devices_are_moved_by_pytorch(monkeypatch):
+    """The path of tensors that are not in memory of the CPU, taken by some that are; and by those of no device."""
+    monkeypatch.setattr("helve.dist.shards.is_in_memory", lambda array: False)
+    whole = torch.randint(-3, 4, (7, 6)).to(torch.bfloat16)
+    for source, destination in itertools.product([*TEXTS, "i j -> max j"], [*TEXTS, "i j -> i min"]):
+        tensor = DistTensor.from_global(whole, distribution(source, (7, 6), MESH))
+        assert torch.equal(tensor.redistribute(distribution(destination, (7, 6), MESH)).gather(), whole)
+    monkeypatch.undo()
+    meta = DistTensor.from_global(torch.empty(7, 6, device="meta"), distribution("i j -> + i", (7, 6), MESH))
+    assert meta.redistribute(distribution("i j -> i j", (7, 6), MESH)).shards[1, 1].is_meta
+
+
+def test_writes_are_counted_and_tensors_with_gradients_refused():
+    cut, copies = (distribution(text, (4,), helve.Mesh((2,))) for text in ("i -> i", "i -> *"))
+    tensor = DistTensor.from_global(torch.arange(4.0), cut)
+    out = {(k,): torch.zeros(4) for k in range(2)}
+    before = [part._version for part in out.values()]
+    tensor.prepare(tensor.plan(copies), out=DistTensor.from_local(out, copies))()
+    assert all(part._version > version for part, version in zip(out.values(), before))
+    leaf = {(k,): torch.zeros(4, requires_grad=True) for k in range(2)}
+    assert code_of(tensor.prepare, tensor.plan(copies), out=DistTensor.from_local(leaf, copies)) == "HV0643"
+    with torch.no_grad():
+        tensor.prepare(tensor.plan(copies), out=DistTensor.from_local(leaf, copies))()
+    assert leaf[1,].tolist() == [0, 1, 2, 3]
+
+
 def test_small_floats_are_rounded_once():
     """1 + 2**-8 rounds to 1 in bfloat16, so that sums rounded one by one would stay at 1."""
     mesh = helve.Mesh((3,), ("x",))

@@ -31,6 +31,8 @@ def fault_of(value: object) -> tuple[str, str] | None:
             return "a masked array", "pass x.filled(value), or x.data without the mask"
         if value.dtype.hasobject:
             return f"an array of dtype {value.dtype}", "give numbers, not objects"
+        if any(stride % max(1, value.itemsize) for stride in value.strides):
+            return "an array with steps of parts of an element", "pass numpy.ascontiguousarray(x)"
         return None
     if not is_torch(value):
         return f"a {type(value).__name__}", "give arrays of NumPy or tensors of PyTorch"
@@ -69,25 +71,27 @@ def identity(op: str, dtype: Any) -> int | float | bool:
     return low if op == "max" else high
 
 
+def is_in_memory(array: Any) -> bool:
+    """Does the core move its elements? Those of PyTorch's that are on other devices, or only pretended, it does not."""
+    if isinstance(array, np.ndarray):
+        return True
+    torch = sys.modules["torch"]
+    return type(array) in (torch.Tensor, torch.nn.Parameter) and array.device.type == "cpu"
+
+
 _WIDE = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2")  # reduced in float32 and rounded once
-_TORCH = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
-_NUMPY = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+_COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 
 
-def reduce_into(target: Any, op: str, terms: Sequence[Any]) -> None:
-    """Writes the reduction of the terms, in their order, to an array of their shape."""
-    wide = dtype_name(target.dtype) in _WIDE
-    if isinstance(target, np.ndarray):
-        combine = _NUMPY[op]
-        parts = [term.astype(np.float32) if wide else term for term in terms]
-    else:
-        torch = sys.modules["torch"]
-        combine = getattr(torch, _TORCH[op])
-        parts = [term.to(target.device, torch.float32 if wide else term.dtype) for term in terms]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = combine(whole, part)
-    target[...] = whole
+def reduced(op: str, terms: Sequence[Any]) -> Any:
+    """The reduction of PyTorch's tensors, in their order, on the device of the first."""
+    torch, first = sys.modules["torch"], terms[0]
+    combine = getattr(torch, _COMBINE[op])
+    wide = torch.float32 if dtype_name(first.dtype) in _WIDE else first.dtype
+    whole = first.to(wide)
+    for term in terms[1:]:
+        whole = combine(whole, term.to(first.device, wide))
+    return whole.to(first.dtype)
 
 
 def without_gradients(array: Any) -> contextlib.AbstractContextManager:

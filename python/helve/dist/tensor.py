@@ -1,7 +1,7 @@
 """Tensors over a mesh of devices: an array of NumPy or PyTorch for the part of each device.
 
-The steps of a redistribution run here as they are derived, box by box, so that programs and derivations can be tried
-without a cluster.
+The steps of a redistribution run here as they are derived, so that programs and derivations can be tried without a
+cluster. The core moves the boxes.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from helve import source
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
-from helve.dist.distribution import distribution as make_distribution
 from helve.dist.dtensor import distribution_of_dtensor, make_dtensor
-from helve.dist.redistribution import Redistribution, Step, redistribution
+from helve.dist.moves import Moves, identities, on_first_device, overlapping, without_terms
+from helve.dist.redistribution import Redistribution, redistribution
 from helve.errors import Error, error
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import DTensor
-
-
-# Of terms of several operators, the identity that leaves the others' as they are: 0 in a sum and in a product.
-_RANKS = ("max", "min", "prod", "sum")
 
 
 class DistTensor:
@@ -35,12 +33,15 @@ class DistTensor:
     Attributes:
         distribution: where the elements are.
         shards: {coordinate of a device: its array}; a device that holds nothing because the data is on another
-            coordinate has none, nor has a device of another process.
+            coordinate has none, nor has a device of another process. Which arrays they are cannot be changed.
     """
 
     def __init__(self, shards: Mapping[tuple[int, ...], Any], distribution: Distribution):
-        self.shards = dict(shards)
+        self.shards: Mapping[tuple[int, ...], Any] = MappingProxyType(dict(shards))
         self.distribution = distribution
+
+    def __reduce__(self):
+        return DistTensor, (dict(self.shards), self.distribution)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,17 +66,14 @@ class DistTensor:
         if tuple(array.shape) != distribution.shape:
             raise error("LayoutArgument", value=f"an array of shape {tuple(array.shape)}",
                         expected=f"array of shape {distribution.shape}", remedy="give the whole tensor")
-        shards = {}
-        with arrays.without_gradients(array):
-            for device in itertools.product(*map(range, distribution.mesh.shape)):
-                box = _box(distribution, device)
-                if box is None:
-                    continue
-                shards[device] = arrays.make([b.stop - b.start for b in box], array)
-                shards[device][...] = array[box]
-                if begun := [op for axis, op in _terms(distribution) if device[axis] != 0]:
-                    shards[device][...] = arrays.identity(max(begun, key=_RANKS.index), array.dtype)
-        return DistTensor(shards, distribution)
+        first, held = on_first_device(distribution), without_terms(distribution)
+        parts = _new_parts(distribution, [array])
+        taking = [None if held.local_shape(device) is None else part
+                  for device, part in zip(_devices(distribution), parts, strict=True)]
+        _call(Moves(first, held, None).prepare([array] + [None] * (len(parts) - 1), taking, arrays.is_in_memory(array)))
+        for rank, op in identities(distribution, distribution.mesh.names):
+            parts[rank][...] = arrays.identity(op, array.dtype)
+        return _of_parts(parts, distribution)
 
     @staticmethod
     def from_local(shards: Mapping[tuple[int, ...], Any], distribution: Distribution) -> DistTensor:
@@ -163,10 +161,14 @@ class DistTensor:
         """The whole tensor, terms reduced, on the device of the first part.
 
         Raises:
-            helve.Error: as `redistribute`.
+            helve.Error: HV0416 where parts are in other processes, HV0413 for terms of two operators.
         """
-        whole = self.redistribute(_everywhere(self.distribution))
-        return whole.shards[(0,) * len(self.distribution.mesh.shape)]
+        self._check_present()
+        whole = on_first_device(self.distribution)
+        moves = Moves(self.distribution, whole, next(iter(self.distribution.partial.values()), None))
+        parts = _new_parts(whole, self._parts)
+        _call(moves.prepare(self._parts, parts, self._in_memory))
+        return parts[0]
 
     def plan(self, destination: Distribution, **network: float) -> Redistribution:
         """The steps of `redistribute`. Arguments and errors as for `helve.dist.redistribution`."""
@@ -186,11 +188,68 @@ class DistTensor:
         Raises:
             helve.Error: as `helve.dist.redistribution`; HV0416 where parts are in other processes.
         """
+        return self.prepare(self.plan(destination, **network))()
+
+    def prepare(self, plan: Redistribution, out: DistTensor | None = None) -> PreparedRun:
+        """The steps of a plan as a function without arguments, which may be called often.
+
+        Args:
+            plan: from this tensor's distribution.
+            out: whose parts are written instead of new ones; of the plan's destination, and of the library and dtype of
+                this tensor.
+
+        Raises:
+            helve.LayoutError: a plan from another distribution, an `out` that does not fit, or whose parts share memory
+                with those of this tensor or each other (HV0507).
+            helve.Error: HV0416 where parts are in other processes; HV0624 for a dtype without that reduction; HV0610,
+                HV0643 for parts of `out` that cannot be written.
+        """
         self._check_present()
-        shards = self.shards
-        for step in self.plan(destination, **network).steps:
-            shards = _run(step, shards)
-        return DistTensor(shards, destination)
+        if not isinstance(plan, Redistribution) or plan.source != self.distribution:
+            raise error("LayoutArgument", _place(), value=_briefly(plan),
+                        expected=f"redistribution from '{self.distribution}'",
+                        remedy="make it by tensor.plan(destination)")
+        if out is not None:
+            self._check_out(plan, out)
+        elif not plan.steps:
+            return PreparedRun([], DistTensor(self.shards, plan.destination))
+        steps = [(step.moves, step.destination) for step in plan.steps]
+        steps = steps or [(Moves(plan.source, plan.destination, None), plan.destination)]
+        parts, calls = self._parts, []
+        for k, (moves, destination) in enumerate(steps):
+            is_last = k + 1 == len(steps)
+            target = out._parts if is_last and out is not None else _new_parts(destination, parts)
+            calls += moves.prepare(parts, target, self._in_memory)
+            parts = target
+        return PreparedRun(calls, out if out is not None else _of_parts(parts, plan.destination))
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        """By device, row-major in the mesh; None where there is none."""
+        return [self.shards.get(device) for device in _devices(self.distribution)]
+
+    @cached_property
+    def _in_memory(self) -> bool:
+        return all(map(arrays.is_in_memory, self.shards.values()))
+
+    def _check_out(self, plan: Redistribution, out: object) -> None:
+        """Raises HV0507 unless the parts of `out` can hold the result."""
+        if not isinstance(out, DistTensor) or (out.distribution is not plan.destination
+                                               and out.distribution != plan.destination):
+            raise error("LayoutArgument", _place(), value=_briefly(out),
+                        expected=f"tensor distributed as '{plan.destination}'",
+                        remedy="make it by DistTensor.from_local, or leave out= out")
+        out._check_present()
+        if out.dtype != self.dtype or out._in_memory != self._in_memory:
+            raise error("LayoutArgument", _place(), value=f"an out of dtype {out.dtype}",
+                        expected=f"place for parts of dtype {self.dtype}",
+                        remedy="make it of the library, the dtype and the kind of device of the tensor")
+        shared = overlapping(self._parts, out._parts) if self._in_memory else None
+        if shared is not None:
+            device = next(itertools.islice(_devices(self.distribution), shared, None))
+            raise error("LayoutArgument", _place(),
+                        value=f"memory that is shared by the part of {device} and another one",
+                        expected="place for a result", remedy="allocate the parts of out anew")
 
     def _check_present(self) -> None:
         """Raises HV0416 unless all parts are in this process."""
@@ -200,6 +259,36 @@ class DistTensor:
             raise error("ShardsElsewhere", _place(), missing=holders - len(self.shards), parts=holders,
                         remedy="redistribute in the process that holds all parts, or a DTensor by PyTorch: "
                         "tensor.to_dtensor(mesh).redistribute(placements=...)")
+
+
+class PreparedRun:
+    """The moves of a redistribution between parts that exist. A call runs them.
+
+    Attributes:
+        out: the tensor whose parts a call writes.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[], None]], out: DistTensor):
+        self._calls = tuple(calls)
+        self.out = out
+
+    def __call__(self) -> DistTensor:
+        """Runs the moves on what the parts hold now.
+
+        Returns:
+            `out`.
+
+        Raises:
+            helve.LayoutError: an array has other memory or extents than when it was prepared (HV0507).
+            helve.Error: HV0610, HV0643 for parts that cannot be written any more.
+        """
+        _call(self._calls)
+        return self.out
+
+
+def _call(functions: Iterable[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
 
 
 def _place() -> Any:
@@ -216,54 +305,26 @@ def _no_part(given: str, remedy: str) -> Error:
     return error("LayoutArgument", value=given, expected="array of numbers in memory", remedy=remedy)
 
 
-def _terms(distribution: Distribution) -> list[tuple[int, str]]:
-    return [(distribution.mesh.names.index(axis.name), op) for axis, op in distribution.partial.items()]
+def _briefly(value: object) -> str:
+    text = "one from '" + str(value.source) + "'" if isinstance(value, Redistribution) else f"a {type(value).__name__}"
+    return f"one distributed as '{value.distribution}'" if isinstance(value, DistTensor) else text
 
 
-def _box(distribution: Distribution, device: tuple[int, ...]) -> tuple[slice, ...] | None:
-    begin, extents = distribution.local_begin(device), distribution.local_shape(device)
-    if begin is None or extents is None:
-        return None
-    return tuple(slice(b, b + e) for b, e in zip(begin, extents, strict=True))
+def _devices(distribution: Distribution) -> itertools.product:
+    return itertools.product(*map(range, distribution.mesh.shape))
 
 
-def _everywhere(distribution: Distribution) -> Distribution:
-    names = [f"d{k}" for k in range(len(distribution.shape))] if len(distribution.shape) > 1 else ["i"]
-    left = " ".join(names[: len(distribution.shape)])
-    return make_distribution(f"{left} -> " + " ".join("*" for _ in distribution.mesh.shape), distribution.shape,
-                             distribution.mesh)
-
-
-def _run(step: Step, shards: Mapping[tuple[int, ...], Any]) -> dict[tuple[int, ...], Any]:
-    """What the devices hold after a step."""
-    out = {}
-    first_shard = next(iter(shards.values()))
-    kept = step.source.partial
-    begun = [(axis, op) for axis, op in _terms(step.destination)
-             if kept.get(next(a for a in step.destination.partial if a.name == step.source.mesh.names[axis])) != op]
-    with arrays.without_gradients(first_shard):
-        for device in itertools.product(*map(range, step.source.mesh.shape)):
-            begin, extents = step.destination.local_begin(device), step.destination.local_shape(device)
-            if begin is None or extents is None:
-                continue
-            mine = arrays.make(extents, shards.get(device, first_shard))
-            for axis, op in begun:
-                if device[axis] != 0:
-                    mine[...] = arrays.identity(op, mine.dtype)
-            for first, pieces in itertools.groupby(step.received(device), key=lambda piece: piece[1]):
-                parts = []
-                for sender, _, size in pieces:
-                    theirs = step.source.local_begin(sender) or ()
-                    parts.append(shards[sender][_slices(first, theirs, size)])
-                target = mine[_slices(first, begin, size)]
-                if len(parts) > 1:
-                    arrays.reduce_into(target, step.op, parts)
-                else:
-                    target[...] = parts[0]
-            out[device] = mine
+def _new_parts(distribution: Distribution, like: Sequence[Any]) -> list[Any]:
+    """New arrays by device, None where one holds nothing; each as the old one of the device, or as the first one."""
+    first = next(part for part in like if part is not None)
+    out = []
+    for rank, device in enumerate(_devices(distribution)):
+        extents = distribution.local_shape(device)
+        old = like[rank] if rank < len(like) else None
+        out.append(None if extents is None else arrays.make(extents, first if old is None else old))
     return out
 
 
-def _slices(first: tuple[int, ...], begin: tuple[int, ...], extents: tuple[int, ...]) -> tuple[slice, ...]:
-    """The box of a tensor in the part that begins there."""
-    return tuple(slice(f - b, f - b + n) for f, b, n in zip(first, begin, extents, strict=True))
+def _of_parts(parts: Sequence[Any], distribution: Distribution) -> DistTensor:
+    return DistTensor({device: part for device, part in zip(_devices(distribution), parts, strict=True)
+                       if part is not None}, distribution)
