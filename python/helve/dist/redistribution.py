@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from helve import _core
+from helve import _core, viz
 from helve.dist.distribution import Distribution, of_core
 from helve.dist.moves import Moves
 from helve.errors import error
@@ -83,6 +83,11 @@ class Redistribution:
         Exact, counted device by device; an all_reduce counts as a reduce_scatter and an all_gather of even parts.
         """
         return self._core.volume()
+
+    def show(self) -> viz.Picture:
+        """The picture of `helve.viz.draw_redistribution`: notebooks show it, `text()` is for terminals. Raises as that.
+        """
+        return viz.draw_redistribution(self)
 
     def __str__(self) -> str:
         return self._core.text().rstrip("\n")
