@@ -15,6 +15,7 @@
 #include "helve/support/diagnostic.h"
 #include "helve/support/round_to_odd.h"
 #include "helve/support/text.h"
+#include "numpy_dtypes.h"
 #include "torch_tensors.h"
 #include "words.h"
 
@@ -24,28 +25,6 @@ namespace py = pybind11;
 using runtime::DLDataType;
 
 namespace {
-
-/// The dtype of a NumPy array; those of ml_dtypes are known by name. Empty for what has no counterpart.
-std::optional<DLDataType> numpy_dtype(const py::dtype& dtype) {
-  if (!dtype.attr("isnative").cast<bool>()) return std::nullopt;
-  const auto bits = static_cast<uint8_t>(dtype.itemsize() * 8);
-  switch (dtype.kind()) {
-    case 'f':
-      if (bits == 8) break;  // float8_e5m2 is of kind 'f', the other small types of ml_dtypes are not
-      return DLDataType{runtime::kDLFloat, bits, 1};
-    case 'i': return DLDataType{runtime::kDLInt, bits, 1};
-    case 'u': return DLDataType{runtime::kDLUInt, bits, 1};
-    case 'b': return DLDataType{runtime::kDLBool, 8, 1};
-    default: break;
-  }
-  // ml_dtypes names the types as DLPack does: its float8_e4m3 has infinities and is not the language's.
-  std::string name = py::str(dtype.attr("name"));
-  if (name == "float8_e4m3") return DLDataType{runtime::kDLFloat8_e4m3, 8, 1};
-  if (name == "float8_e4m3fn") name = "float8_e4m3";
-  const std::optional<DType> known = parse_dtype(name);
-  if (known && known->bits == bits) return to_dlpack(*known);
-  return std::nullopt;
-}
 
 [[noreturn]] void not_an_array(const Buffer& parameter, py::handle value, const std::string& why) {
   throw UserError(Code::NotAnArray, {},

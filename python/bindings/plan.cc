@@ -3,8 +3,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "array_parts.h"
 #include "bindings.h"
+#include "helve/plan/local_exchange.h"
 #include "helve/plan/redistribution.h"
+#include "waiting.h"
 
 namespace py = pybind11;
 
@@ -20,6 +23,50 @@ py::list pieces(const std::vector<TransferBox>& all) {
   }
   return out;
 }
+
+py::list ends(const std::vector<LocalExchange::End>& all) {
+  py::list out;
+  for (const LocalExchange::End& each : all) {
+    out.append(py::make_tuple(each.device, py::tuple(py::cast(each.begin))));
+  }
+  return out;
+}
+
+/// Moves between arrays, which they keep.
+class PreparedMoves {
+ public:
+  PreparedMoves(const LocalExchange& exchange, const py::list& sources, const py::list& targets)
+      : sources_(sources),
+        targets_(targets),
+        from_(sources),
+        to_(targets),
+        moves_(exchange.prepare(from_.parts(), to_.parts(), exchange.terms() > 1 ? from_.dtype() : from_.bytes())) {
+    to_.check_writable();
+  }
+
+  void run() {
+    if (!from_.is_still() || !to_.is_still()) {
+      throw UserError(Code::LayoutArgument, {},
+                      {{"value", std::string("an array that changed since its moves were prepared")},
+                       {"expected", std::string("part of the tensor")},
+                       {"remedy", std::string("prepare them again")}});
+    }
+    to_.check_writable();
+    if (moves_.bytes_moved() < runtime::BoxMoves::kParallelBytes) {
+      moves_.run(nullptr);
+    } else {
+      runtime::InterruptPoll poll(interrupt_hook());
+      const Unlocked unlocked;
+      moves_.run(&poll);
+    }
+    to_.count_writes();
+  }
+
+ private:
+  py::list sources_, targets_;
+  ArrayParts from_, to_;
+  LocalMoves moves_;
+};
 
 py::tuple moved(const Volume& volume) { return py::make_tuple(volume.most, volume.total); }
 
@@ -49,6 +96,42 @@ void bind_plan(py::module_& module) {
       .def_readonly("seconds", &Redistribution::seconds)
       .def("volume", [](const Redistribution& self) { return moved(volume(self)); })
       .def("text", [](const Redistribution& self) { return to_text(self); });
+  py::class_<PreparedMoves>(module, "PreparedMoves", "Moves between arrays; see LocalExchange.prepare.")
+      .def("__call__", &PreparedMoves::run,
+           "Runs them.\n\nRaises:\n    helve.LayoutError: an array has other memory or extents than when they were "
+           "prepared (HV0507).");
+  py::class_<LocalExchange>(module, "LocalExchange",
+                            "The moves of a transfer between devices whose parts are all in this process. Devices are "
+                            "numbers, row-major in the mesh.")
+      .def(py::init([](const Distribution& from, const Distribution& to) { return LocalExchange(Transfer(from, to)); }),
+           py::arg("source"), py::arg("destination"))
+      .def_property_readonly("terms", [](const LocalExchange& self) { return self.terms(); })
+      .def_property_readonly("moves",
+                             [](const LocalExchange& self) {
+                               py::list out;
+                               for (const LocalExchange::Move& each : self.moves()) {
+                                 out.append(py::make_tuple(py::tuple(py::cast(each.extents)), ends(each.senders),
+                                                           ends(each.receivers)));
+                               }
+                               return out;
+                             })
+      .def("prepare",
+           [](const LocalExchange& self, const py::list& sources, const py::list& targets) {
+             return std::make_unique<PreparedMoves>(self, sources, targets);
+           },
+           py::arg("sources"), py::arg("targets"),
+           "A function that moves all boxes from parts to parts: arrays of NumPy and tensors of PyTorch on the CPU by "
+           "device, None where there is none. Targets share no memory with sources and with each other.\n\nRaises:\n"
+           "    helve.Error: a dtype without that reduction (HV0624), a target that cannot be written (HV0610, "
+            "HV0643).")
+      .def_static("overlap",
+                  [](const py::list& sources, const py::list& targets) {
+                    const ArrayParts from(sources), to(targets);
+                    return overlapping_part(from.parts(), to.parts(), to.element_bytes());
+                  },
+                  py::arg("sources"), py::arg("targets"),
+                  "The number of a target that shares memory with a source, another target or itself; None where none "
+                  "does.");
   module.def(
       "redistribute",
       [](const Distribution& from, const Distribution& to, int64_t element_bytes, double latency, double bandwidth) {

@@ -244,6 +244,37 @@ class CollectiveStep:
     def received(self, device: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]: ...
     def sent(self, device: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]: ...
 
+class PreparedMoves:
+    """Moves between arrays; see LocalExchange.prepare."""
+
+    def __call__(self) -> None:
+        """Runs them.
+
+        Raises:
+            helve.LayoutError: an array has other memory or extents than when they were prepared (HV0507).
+        """
+
+class LocalExchange:
+    """The moves of a transfer between devices whose parts are all in this process. Devices are numbers, row-major in the
+    mesh."""
+
+    def __init__(self, source: Distribution, destination: Distribution) -> None: ...
+    @property
+    def terms(self) -> int: ...
+    @property
+    def moves(self) -> list[tuple[tuple[int, ...], list[tuple[int, tuple[int, ...]]], list[tuple[int, tuple[int, ...]]]]]: ...
+    def prepare(self, sources: list[Any], targets: list[Any]) -> PreparedMoves:
+        """A function that moves all boxes from parts to parts: arrays of NumPy and tensors of PyTorch on the CPU by
+        device, None where there is none. Targets share no memory with sources and with each other.
+
+        Raises:
+            helve.Error: a dtype without that reduction (HV0624), a target that cannot be written (HV0610, HV0643).
+        """
+
+    @staticmethod
+    def overlap(sources: list[Any], targets: list[Any]) -> int | None:
+        """The number of a target that shares memory with a source, another target or itself; None where none does."""
+
 class Redistribution:
     """Steps between distributions; see helve.dist.Redistribution."""
 

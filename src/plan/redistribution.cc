@@ -98,7 +98,10 @@ class Search {
         if (side.layout.offset().count(axis)) fixed[axis] = side.layout.offset(axis);
         if (const Partial* terms = side.partial_over(axis)) partial.push_back(*terms);
       }
-      add(make_distribution(from.shape, from.mesh, cut, fixed, partial));
+      const bool mixed =
+          std::any_of(partial.begin(), partial.end(), [&](const Partial& each) { return each.op != partial[0].op; });
+      if (!mixed)
+        add(make_distribution(from.shape, from.mesh, cut, fixed, partial));  // terms cannot begin beside others
     });
   }
 

@@ -72,6 +72,18 @@ Transfer::Transfer(const Distribution& from, const Distribution& to)
     }
     op = terms->op;
   }
+  for (const Partial& one : to.partial) {  // of both orders of reducing them, no terms are right for both
+    for (const Partial& other : to.partial) {
+      const auto axis =
+          std::find_if(from.mesh.begin(), from.mesh.end(), [&](const MeshAxis& each) { return each.axis == one.axis; });
+      if (one.op == other.op || !roles_[static_cast<size_t>(axis - from.mesh.begin())].begun) continue;
+      refuse(
+          from, to,
+          fmt::format("it would begin terms of {} beside terms of {}, and which are reduced first decides the result",
+                      to_string(one.op), to_string(other.op)),
+          "let the axes of terms have one operator, and reduce those of the other one first");
+    }
+  }
   op_ = op.value_or(PartialOp::Sum);
 }
 

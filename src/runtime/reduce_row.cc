@@ -160,6 +160,7 @@ void copy_row(const SourceRows& source, const TargetRows& targets, int64_t count
       case 2: copy_strided<uint16_t>(from, source.stride, to, targets.stride, count); break;
       case 4: copy_strided<uint32_t>(from, source.stride, to, targets.stride, count); break;
       case 8: copy_strided<uint64_t>(from, source.stride, to, targets.stride, count); break;
+      case 16: copy_strided<std::array<uint64_t, 2>>(from, source.stride, to, targets.stride, count); break;
       default:
         for (int64_t i = 0; i < count; ++i) {
           std::memcpy(to + i * targets.stride, from + i * source.stride, static_cast<size_t>(element_bytes));

@@ -29,12 +29,10 @@ ROOT = FOLDER.parent.parent
 # A folder stands for its rooms: rows that only `src/<folder>` raises, of which Python has no door.
 OF_CPP = {
     # Python counts tensors and scalars together (CallArgumentCount); an extent below 0, no data of one, memory of
-    # another device: of what NumPy makes, nothing is like that. The verifier lets no dtype through that cannot be
-    # reduced.
+    # another device: of what NumPy makes, nothing is like that.
     # What drivers, devices and compilers of CUDA lack differs by machine; the tests bring a driver of their own.
     "runtime": {
         "ArgumentCount", "ScalarArgumentCount", "NegativeArgumentExtent", "MissingData", "ArgumentDevice",
-        "ReductionDType",
         "CudaDriverMissing", "CudaDriverOutdated", "CudaCallFailed", "CudaDeviceMissing", "NvrtcMissing",
         "RegisterSpills", "LocalArrays", "NvccMissing", "CacheUnusable", "CacheLimit", "CudaArchitectureMismatch",
         "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "ResidentBlocks",

@@ -109,6 +109,99 @@ def test_terms_of_other_operators(op, ufunc):
     np.testing.assert_array_equal(again.gather(), whole)
 
 
+@pytest.mark.parametrize("ops", list(itertools.permutations(["+", "prod", "max", "min"], 2)))
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float64"])
+def test_terms_of_two_operators_are_reduced_in_either_order(ops, dtype):
+    mesh = helve.Mesh((2, 3))
+    a = np.array([3, 0, 7, 250], dtype) if dtype == "uint8" else np.array([-3, 0, 7, -250], dtype)
+    tensor = DistTensor.from_global(a, distribution(f"i -> {' '.join(ops)}", (4,), mesh))
+    for first in (f"i -> * {ops[1]}", f"i -> {ops[0]} *"):
+        np.testing.assert_array_equal(tensor.redistribute(distribution(first, (4,), mesh)).gather(), a, err_msg=first)
+
+
+def test_what_is_prepared_runs_often():
+    mesh = helve.Mesh((2, 2))
+    a = np.arange(35).reshape(7, 5)
+    for source, destination in (("i j -> i j", "i j -> j *"), ("i j -> + i", "i j -> max j"),
+                                ("i j -> * *", "i j -> i j"), ("i j -> i j", "i j -> i j")):
+        tensor = DistTensor.from_global(a, distribution(source, (7, 5), mesh))
+        plan = tensor.plan(distribution(destination, (7, 5), mesh))
+        again = tensor.redistribute(plan.destination)
+        out = DistTensor({device: np.full_like(part, 9) for device, part in again.shards.items()}, plan.destination)
+        for run in (tensor.prepare(plan), tensor.prepare(plan, out=out)):
+            for factor in (1, 2, 3):
+                for part, fresh in zip(tensor.shards.values(),
+                                       DistTensor.from_global(a * factor, tensor.distribution).shards.values()):
+                    part[...] = fresh
+                made = run()
+                assert made is run.out
+                np.testing.assert_array_equal(made.gather(), a * factor)
+        assert made is out
+
+
+def test_parts_in_any_order_of_memory():
+    mesh = helve.Mesh((2, 2))
+    a = np.arange(7 * 5 * 3).reshape(7, 5, 3)
+    pick = np.random.default_rng(2)
+
+    def stored(part, order):
+        return np.ascontiguousarray(part.transpose(order)).transpose(np.argsort(order))[::1]
+
+    for source, destination in (("i j k -> i j", "i j k -> k i"), ("i j k -> + +", "i j k -> j k"),
+                                ("i j k -> k i", "i j k -> * *"), ("i j k -> + i", "i j k -> * *")):
+        tensor = DistTensor.from_global(a, distribution(source, (7, 5, 3), mesh))
+        turned = DistTensor.from_local({device: stored(part, pick.permutation(3))
+                                        for device, part in tensor.shards.items()}, tensor.distribution)
+        plan = turned.plan(distribution(destination, (7, 5, 3), mesh))
+        empty = {device: stored(np.empty_like(part), pick.permutation(3))
+                 for device, part in turned.redistribute(plan.destination).shards.items()}
+        turned.prepare(plan, out=DistTensor.from_local(empty, plan.destination))()
+        np.testing.assert_array_equal(DistTensor(empty, plan.destination).gather(), a)
+
+
+def test_what_cannot_be_prepared_is_refused():
+    mesh = helve.Mesh((2,))
+    cut, copies = (distribution(text, (4,), mesh) for text in ("i -> i", "i -> *"))
+    tensor = DistTensor.from_global(np.arange(4.0), cut)
+    plan = tensor.plan(copies)
+
+    def refused(code, call, *args, **kwargs):
+        with pytest.raises(helve.Error) as caught:
+            call(*args, **kwargs)
+        assert caught.value.code == code
+
+    whole = {(0,): np.zeros(4), (1,): np.zeros(4)}
+    other = DistTensor.from_global(np.arange(4.0), copies)
+    refused("HV0507", other.prepare, plan)
+    refused("HV0507", tensor.prepare, "plan")
+    refused("HV0507", tensor.prepare, plan, out=whole)
+    refused("HV0507", tensor.prepare, plan, out=tensor)
+    single = DistTensor.from_global(np.arange(4, dtype="float32"), copies)
+    refused("HV0507", tensor.prepare, plan, out=single)
+    refused("HV0416", tensor.prepare, plan, out=DistTensor({(0,): np.zeros(4)}, copies))
+    shared = np.zeros(4)
+    refused("HV0507", tensor.prepare, plan, out=DistTensor.from_local({(0,): shared, (1,): shared}, copies))
+    frozen = DistTensor.from_local(whole, copies)
+    run = tensor.prepare(plan, out=frozen)
+    whole[1,].flags.writeable = False
+    refused("HV0610", run)
+    refused("HV0610", tensor.prepare, plan, out=frozen)
+    whole[1,].flags.writeable = True
+    run()
+    whole[0,].resize(100_000, refcheck=False)
+    refused("HV0507", run)
+    assert pickle.loads(pickle.dumps(tensor)).gather().tolist() == [0, 1, 2, 3]
+
+
+def test_dtypes_that_helve_does_not_know_are_moved():
+    mesh = helve.Mesh((2, 2))
+    for dtype in ("complex128", ">f4", "datetime64[s]", "S5", [("a", "i4"), ("b", "f8")]):
+        a = np.frombuffer(np.random.default_rng(0).bytes(35 * np.dtype(dtype).itemsize), dtype).reshape(7, 5)
+        moved = DistTensor.from_global(a, distribution("i j -> i j", (7, 5), mesh)).redistribute(
+            distribution("i j -> j *", (7, 5), mesh))
+        assert moved.dtype == a.dtype and moved.gather().tobytes() == a.tobytes()
+
+
 def test_distributions_print_parse_and_come_from_layouts():
     mesh = helve.Mesh((2, 2, 3), ("x", "y", "z"))
     for each in placements(mesh, (7, 5)):

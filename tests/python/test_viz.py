@@ -14,10 +14,12 @@ import xml.etree.ElementTree as ElementTree
 import helve
 import pytest
 from helve import cute, viz
-from helve.dist import distribution
+from helve.dist import distribution, redistribution
 from helve.layout import R, S, bank_conflicts, laneid, reg, warpid, x, y
 
 AXE = S[(8, 2, 4, 2) : (4 @ laneid, 1 @ warpid, 1 @ laneid, 1)] + R[2 : 4 @ warpid] + 5 @ warpid
+MESH = helve.Mesh((2, 2))
+ROWS, COLUMNS, TERMS = (distribution(text, (6, 7), MESH) for text in ("i j -> i *", "i j -> j i", "i j -> + j"))
 PICTURES = {
     "ownership": lambda: viz.draw_layout(AXE, (8, 16)),
     "addresses": lambda: S[(4, 6) : (6, 1)].show(),
@@ -25,6 +27,7 @@ PICTURES = {
     "offsets": lambda: viz.draw_offsets(cute.Layout((4, (2, 2)), (2, (1, 8)))),
     "thread_values": lambda: viz.draw_tv(cute.Layout(((4, 8), (2, 2)), ((32, 1), (16, 8))), (16, 8)),
     "swizzle": lambda: viz.draw_swizzle(cute.Swizzle(2, 0, 3), cute.Layout((4, 8), (8, 1))),
+    "redistribution": lambda: redistribution(TERMS, COLUMNS, 4).show(),
     "banks": lambda: viz.draw_banks(bank_conflicts(S[(8, 64) : (64, 1)], [row * 64 for row in range(8)], 4, 4)),
 }
 
@@ -146,6 +149,35 @@ def test_a_distribution_knows_its_mesh():
         (rows, columns), (row, column) = SCATTERED.local_shape(device), SCATTERED.local_begin(device)
         assert sum(bool(cell.lines) for line in mine for cell in line) == rows * columns
         assert mine[row][column].lines == ("0",)
+
+
+def test_cells_of_a_redistribution_are_what_is_received():
+    """Every element that a device receives is in the box of one cell of its column, and nothing else is."""
+    devices = list(itertools.product(range(2), range(2)))
+    for source, destination in itertools.product((ROWS, COLUMNS, TERMS), (ROWS, COLUMNS)):
+        plan = redistribution(source, destination, 4)
+        picture = plan.show()
+        assert len(picture.grids) == max(1, len(plan.steps))
+        for step, (grid,) in zip(plan.steps, picture.grids):
+            assert grid.row_labels == grid.column_labels == ("0 0", "0 1", "1 0", "1 1")
+            for (r, receiver), (s, sender) in itertools.product(enumerate(devices), enumerate(devices)):
+                boxes = [box for box in step.received(receiver) if box[0] == sender and math.prod(box[2])]
+                cell = grid.cells[s][r]
+                assert bool(cell.lines) == bool(boxes)
+                if boxes:
+                    moved = 4 * sum(math.prod(size) for _, _, size in boxes)
+                    assert f"{sender} to {receiver}" in cell.title and f"{moved} bytes" in cell.title
+                    assert (cell.fill == "#eeeeee") == (sender == receiver)
+
+
+def test_redistributions_of_many_devices_are_not_drawn():
+    mesh = helve.Mesh((16, 16))
+    plan = redistribution(distribution("i -> i *", (64,), mesh), distribution("i -> * i", (64,), mesh), 4)
+    with pytest.raises(helve.LayoutError, match="a picture shows at most 64 devices"):
+        plan.show()
+    with pytest.raises(helve.LayoutError, match="no redistribution"):
+        viz.draw_redistribution("plan")
+    assert "nothing to do" in redistribution(ROWS, ROWS, 4).show().text()
 
 
 def test_too_many_replicas_are_not_drawn():

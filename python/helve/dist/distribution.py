@@ -146,6 +146,29 @@ def distribution_of(layout: Layout, shape: Sequence[int], mesh: Mesh) -> Distrib
     return _of(made, tuple(operator.index(extent) for extent in shape), mesh)
 
 
+def dimension_names(rank: int) -> Sequence[str]:
+    """How dimensions are called in a notation that is made for a tensor of so many."""
+    letters = "ijklmnabcdefghopqrstuvwxyz"
+    return letters[:rank] if rank <= len(letters) else [f"d{k}" for k in range(rank)]
+
+
+def of_axes(entries: Sequence[str], orders: Sequence[Sequence[int]], shape: Sequence[int], mesh: Mesh) -> Distribution:
+    """The distribution by what every axis of the mesh does.
+
+    Args:
+        entries: by axis, as on the right of a notation; of `dimension_names`.
+        orders: by dimension, the axes that cut it, outer first, by place in the mesh.
+        shape: the tensor's extents.
+        mesh: the mesh.
+    """
+    left = " ".join(dimension_names(len(shape)))
+    levels: list[list[str]] = [[] for _ in range(max([1, *map(len, orders)]))]
+    for a, entry in enumerate(entries):  # a level for each time that a dimension is cut, the rest in the first
+        level = next((order.index(a) for order in orders if a in order), 0)
+        levels[level].append(f"{mesh.names[a]}:{entry}")
+    return distribution([f"{left} -> {' '.join(level)}" for level in levels], shape, mesh)
+
+
 def of_core(made: _core.Distribution, like: Distribution) -> Distribution:
     """A distribution of the core, of the tensor and over the mesh of another."""
     return _of(made, like.shape, like.mesh)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from helve import _core
+from helve import _core, viz
 from helve.dist.distribution import Distribution, of_core
+from helve.dist.moves import Moves
 from helve.errors import error
 
 
@@ -33,6 +35,11 @@ class Step:
     source: Distribution
     destination: Distribution
     _core: _core.CollectiveStep = field(repr=False, compare=False, hash=False)
+
+    @cached_property
+    def moves(self) -> Moves:
+        """What it moves if all devices are parts of this process; listed at the first use."""
+        return Moves(self.source, self.destination, self.op)
 
     def received(self, device: Sequence[int]) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
         """The boxes that a device receives, from itself too: (sender, first element, extents).
@@ -76,6 +83,11 @@ class Redistribution:
         Exact, counted device by device; an all_reduce counts as a reduce_scatter and an all_gather of even parts.
         """
         return self._core.volume()
+
+    def show(self) -> viz.Picture:
+        """The picture of `helve.viz.draw_redistribution`: notebooks show it, `text()` is for terminals. Raises as that.
+        """
+        return viz.draw_redistribution(self)
 
     def __str__(self) -> str:
         return self._core.text().rstrip("\n")

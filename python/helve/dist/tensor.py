@@ -1,34 +1,30 @@
-"""Tensors over a mesh in one process: a NumPy array for each device.
+"""Tensors over a mesh of devices: an array of NumPy or PyTorch for the part of each device.
 
-The steps of a redistribution run here as they are derived, box by box, so that programs and derivations can be tried
-without a cluster.
+The steps of a redistribution run here as they are derived, so that programs and derivations can be tried without a
+cluster. The core moves the boxes.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from helve import source
+from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
-from helve.dist.distribution import distribution as make_distribution
-from helve.dist.redistribution import Redistribution, Step, redistribution
-from helve.errors import error
+from helve.dist.dtensor import distribution_of_dtensor, make_dtensor
+from helve.dist.moves import Moves, identities, on_first_device, overlapping, without_terms
+from helve.dist.redistribution import Redistribution, redistribution
+from helve.errors import Error, error
 
-REDUCTIONS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-
-
-def _identity(op: str, dtype: np.dtype) -> object:
-    """Of a reduction: what changes no value."""
-    if op in ("sum", "prod"):
-        return int(op == "prod")
-    lowest = op == "max"
-    if dtype.kind == "f":
-        return -np.inf if lowest else np.inf
-    if dtype.kind == "b":
-        return not lowest
-    return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
 
 
 class DistTensor:
@@ -37,12 +33,15 @@ class DistTensor:
     Attributes:
         distribution: where the elements are.
         shards: {coordinate of a device: its array}; a device that holds nothing because the data is on another
-            coordinate has none.
+            coordinate has none, nor has a device of another process. Which arrays they are cannot be changed.
     """
 
-    def __init__(self, shards: Mapping[tuple[int, ...], np.ndarray], distribution: Distribution):
-        self.shards = dict(shards)
+    def __init__(self, shards: Mapping[tuple[int, ...], Any], distribution: Distribution):
+        self.shards: Mapping[tuple[int, ...], Any] = MappingProxyType(dict(shards))
         self.distribution = distribution
+
+    def __reduce__(self):
+        return DistTensor, (dict(self.shards), self.distribution)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -50,125 +49,282 @@ class DistTensor:
         return self.distribution.shape
 
     @property
-    def dtype(self) -> np.dtype:
-        """The type of the elements."""
+    def dtype(self) -> Any:
+        """The type of the elements, as the library of the parts has it."""
         return next(iter(self.shards.values())).dtype
 
     @staticmethod
-    def from_global(array: np.ndarray, distribution: Distribution) -> DistTensor:
-        """The parts of an array, as copies. Over an axis of terms, coordinate 0 holds the values.
+    def from_global(array: Any, distribution: Distribution) -> DistTensor:
+        """The parts of an array of NumPy or a tensor of PyTorch, as copies on its device, of its library and dtype.
+
+        Over an axis of terms, coordinate 0 holds the values.
 
         Raises:
             helve.LayoutError: an array of another shape, or none (HV0507).
         """
-        if not isinstance(array, np.ndarray) or array.shape != distribution.shape:
-            raise error("LayoutArgument", value=f"an array of shape {getattr(array, 'shape', None)}",
+        _check_array(array)
+        if tuple(array.shape) != distribution.shape:
+            raise error("LayoutArgument", value=f"an array of shape {tuple(array.shape)}",
                         expected=f"array of shape {distribution.shape}", remedy="give the whole tensor")
-        shards = {}
-        for device in itertools.product(*map(range, distribution.mesh.shape)):
-            box = _box(distribution, device)
-            if box is None:
-                continue
-            shards[device] = array[box].copy()
-            for axis, op in _terms(distribution):
-                if device[axis] != 0:
-                    shards[device][...] = _identity(op, array.dtype)
-        return DistTensor(shards, distribution)
+        first, held = on_first_device(distribution), without_terms(distribution)
+        parts = _new_parts(distribution, [array])
+        taking = [None if held.local_shape(device) is None else part
+                  for device, part in zip(_devices(distribution), parts, strict=True)]
+        _call(Moves(first, held, None).prepare([array] + [None] * (len(parts) - 1), taking, arrays.is_in_memory(array)))
+        for rank, op in identities(distribution, distribution.mesh.names):
+            parts[rank][...] = arrays.identity(op, array.dtype)
+        return _of_parts(parts, distribution)
 
     @staticmethod
-    def from_local(shards: Mapping[tuple[int, ...], np.ndarray], distribution: Distribution) -> DistTensor:
+    def from_local(shards: Mapping[tuple[int, ...], Any], distribution: Distribution) -> DistTensor:
         """A tensor of these parts, which are not copied.
 
         Args:
-            shards: an array for each device that holds a part, of its `local_shape`, all of one dtype.
+            shards: for each device that holds a part an array of NumPy, or a tensor of PyTorch on any device, of its
+                `local_shape`; all of one library and dtype.
             distribution: where the parts belong.
 
         Raises:
-            helve.LayoutError: a part that is missing, too many, or of another shape or dtype (HV0507).
+            helve.LayoutError: a part that is missing, too many, or of another shape, library or dtype (HV0507).
         """
         dtypes = set()
         for device in itertools.product(*map(range, distribution.mesh.shape)):
             wanted = distribution.local_shape(device)
             given = shards.get(device)
-            if (given is None) != (wanted is None) or (wanted is not None and given.shape != wanted):
-                value = "nothing" if given is None else f"an array of shape {given.shape}"
+            if given is not None:
+                _check_array(given)
+            if (given is None) != (wanted is None) or (wanted is not None and tuple(given.shape) != wanted):
+                value = "nothing" if given is None else f"an array of shape {tuple(given.shape)}"
                 expected = "part of a tensor" if wanted is None else f"part of shape {wanted}"
                 raise error("LayoutArgument", value=f"{value} on device {device}", expected=expected,
                             remedy="give each device what Distribution.local_shape says")
             if given is not None:
                 dtypes.add(given.dtype)
-        if len(dtypes) > 1 or len(shards) > int(np.prod(distribution.mesh.shape)):
+        if len(dtypes) > 1 or len(shards) > math.prod(distribution.mesh.shape):
             raise error("LayoutArgument", value="parts of " + ", ".join(sorted(map(str, dtypes))),
-                        expected="tensor of one dtype over the mesh", remedy="convert the parts to one dtype")
+                        expected="tensor of one dtype over the mesh",
+                        remedy="convert the parts to one dtype of one library")
         return DistTensor(shards, distribution)
 
-    def gather(self) -> np.ndarray:
-        """The whole tensor, terms reduced."""
-        whole = self.redistribute(_everywhere(self.distribution))
-        return whole.shards[(0,) * len(self.distribution.mesh.shape)]
+    @staticmethod
+    def from_dtensor(dtensor: DTensor) -> DistTensor:
+        """A tensor of PyTorch's that is distributed over processes. Its local tensor is shared, not copied.
+
+        `shards` has the part of this process alone. The mesh has the names of the DeviceMesh; without names "x", "y",
+        and for more than two dimensions "x0", "x1" and so on.
+
+        Args:
+            dtensor: a torch.distributed.tensor.DTensor with placements Replicate, Shard, _StridedShard, and Partial of
+                a sum, product, maximum or minimum.
+
+        Raises:
+            helve.Error: HV0414 for a dimension that PyTorch cuts into other parts than helve: ceil(extent / devices)
+                over all axes that cut it; HV0415 for what is no DTensor or has no counterpart.
+            helve.LayoutError: a local tensor of another shape than its placements say (HV0507).
+        """
+        distribution, device = distribution_of_dtensor(dtensor)
+        local = dtensor.to_local()
+        if hasattr(local, "wait"):  # an AsyncCollectiveTensor
+            local = local.wait()
+        _check_array(local)
+        if tuple(local.shape) != distribution.local_shape(device):
+            raise error("LayoutArgument", value=f"a local tensor of shape {tuple(local.shape)} on device {device}",
+                        expected=f"part of shape {distribution.local_shape(device)}",
+                        remedy="give DTensor.from_local the shape and the placements of the whole tensor")
+        return DistTensor({device: local}, distribution)
+
+    def to_dtensor(self, mesh: DeviceMesh) -> DTensor:
+        """This tensor as one of PyTorch's, which shares the part of this process.
+
+        Args:
+            mesh: a torch.distributed.device_mesh.DeviceMesh of the extents of the tensor's mesh.
+
+        Raises:
+            helve.Error: HV0414 for a dimension that PyTorch would cut into other parts; HV0415 for a distribution
+                without placements, another mesh, or parts that are no tensors of PyTorch; HV0416 where the part of
+                this process is not here.
+        """
+        distribution = self.distribution
+        for part in itertools.islice(self.shards.values(), 1):
+            if not arrays.is_torch(part):
+                raise error("DTensorForm", _place(), what="a tensor of NumPy's arrays",
+                            reason="DTensor has tensors of PyTorch", remedy="make the parts by torch.from_numpy")
+        coordinate = getattr(mesh, "get_coordinate", lambda: None)()
+        local = None if coordinate is None else self.shards.get(tuple(coordinate))
+        if coordinate is not None and tuple(mesh.shape) == distribution.mesh.shape and local is None:
+            if distribution.local_shape(coordinate) is not None:
+                raise error("ShardsElsewhere", _place(), missing=1, parts=1,
+                            remedy=f"call it where the part of device {tuple(coordinate)} is")
+        return make_dtensor(local, distribution, mesh)
+
+    def gather(self) -> Any:
+        """The whole tensor, terms reduced, on the device of the first part.
+
+        Raises:
+            helve.Error: HV0416 where parts are in other processes, HV0413 for terms of two operators.
+        """
+        self._check_present()
+        whole = on_first_device(self.distribution)
+        moves = Moves(self.distribution, whole, next(iter(self.distribution.partial.values()), None))
+        parts = _new_parts(whole, self._parts)
+        _call(moves.prepare(self._parts, parts, self._in_memory))
+        return parts[0]
 
     def plan(self, destination: Distribution, **network: float) -> Redistribution:
         """The steps of `redistribute`. Arguments and errors as for `helve.dist.redistribution`."""
-        return redistribution(self.distribution, destination, self.dtype.itemsize, **network)
+        return redistribution(self.distribution, destination, arrays.item_bytes(next(iter(self.shards.values()))),
+                              **network)
 
     def redistribute(self, destination: Distribution, **network: float) -> DistTensor:
         """The tensor, distributed otherwise. Terms are reduced in the order of the devices that hold them.
+
+        Parts of floats of 16 bits and less are reduced in float32 and rounded once. New parts are on the device of the
+        old part with the same coordinate, or of the first part; they have no gradients.
 
         Args:
             destination: a distribution of the tensor over its mesh.
             network: latency and bandwidth, by which steps are chosen; see `helve.dist.redistribution`.
 
         Raises:
-            helve.Error: as `helve.dist.redistribution`.
+            helve.Error: as `helve.dist.redistribution`; HV0416 where parts are in other processes.
         """
-        shards = self.shards
-        for step in self.plan(destination, **network).steps:
-            shards = _run(step, shards, self.dtype)
-        return DistTensor(shards, destination)
+        return self.prepare(self.plan(destination, **network))()
+
+    def prepare(self, plan: Redistribution, out: DistTensor | None = None) -> PreparedRun:
+        """The steps of a plan as a function without arguments, which may be called often.
+
+        Args:
+            plan: from this tensor's distribution.
+            out: whose parts are written instead of new ones; of the plan's destination, and of the library and dtype of
+                this tensor.
+
+        Raises:
+            helve.LayoutError: a plan from another distribution, an `out` that does not fit, or whose parts share memory
+                with those of this tensor or each other (HV0507).
+            helve.Error: HV0416 where parts are in other processes; HV0624 for a dtype without that reduction; HV0610,
+                HV0643 for parts of `out` that cannot be written.
+        """
+        self._check_present()
+        if not isinstance(plan, Redistribution) or plan.source != self.distribution:
+            raise error("LayoutArgument", _place(), value=_briefly(plan),
+                        expected=f"redistribution from '{self.distribution}'",
+                        remedy="make it by tensor.plan(destination)")
+        if out is not None:
+            self._check_out(plan, out)
+        elif not plan.steps:
+            return PreparedRun([], DistTensor(self.shards, plan.destination))
+        steps = [(step.moves, step.destination) for step in plan.steps]
+        steps = steps or [(Moves(plan.source, plan.destination, None), plan.destination)]
+        parts, calls = self._parts, []
+        for k, (moves, destination) in enumerate(steps):
+            is_last = k + 1 == len(steps)
+            target = out._parts if is_last and out is not None else _new_parts(destination, parts)
+            calls += moves.prepare(parts, target, self._in_memory)
+            parts = target
+        return PreparedRun(calls, out if out is not None else _of_parts(parts, plan.destination))
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        """By device, row-major in the mesh; None where there is none."""
+        return [self.shards.get(device) for device in _devices(self.distribution)]
+
+    @cached_property
+    def _in_memory(self) -> bool:
+        return all(map(arrays.is_in_memory, self.shards.values()))
+
+    def _check_out(self, plan: Redistribution, out: object) -> None:
+        """Raises HV0507 unless the parts of `out` can hold the result."""
+        if not isinstance(out, DistTensor) or (out.distribution is not plan.destination
+                                               and out.distribution != plan.destination):
+            raise error("LayoutArgument", _place(), value=_briefly(out),
+                        expected=f"tensor distributed as '{plan.destination}'",
+                        remedy="make it by DistTensor.from_local, or leave out= out")
+        out._check_present()
+        if out.dtype != self.dtype or out._in_memory != self._in_memory:
+            raise error("LayoutArgument", _place(), value=f"an out of dtype {out.dtype}",
+                        expected=f"place for parts of dtype {self.dtype}",
+                        remedy="make it of the library, the dtype and the kind of device of the tensor")
+        shared = overlapping(self._parts, out._parts) if self._in_memory else None
+        if shared is not None:
+            device = next(itertools.islice(_devices(self.distribution), shared, None))
+            raise error("LayoutArgument", _place(),
+                        value=f"memory that is shared by the part of {device} and another one",
+                        expected="place for a result", remedy="allocate the parts of out anew")
+
+    def _check_present(self) -> None:
+        """Raises HV0416 unless all parts are in this process."""
+        holders = math.prod(self.distribution.mesh.shape[a] for a, name in enumerate(self.distribution.mesh.names)
+                            if all(axis.name != name for axis in self.distribution.layout.offset))
+        if len(self.shards) != holders:
+            raise error("ShardsElsewhere", _place(), missing=holders - len(self.shards), parts=holders,
+                        remedy="redistribute in the process that holds all parts, or a DTensor by PyTorch: "
+                        "tensor.to_dtensor(mesh).redistribute(placements=...)")
 
 
-def _terms(distribution: Distribution) -> list[tuple[int, str]]:
-    return [(distribution.mesh.names.index(axis.name), op) for axis, op in distribution.partial.items()]
+class PreparedRun:
+    """The moves of a redistribution between parts that exist. A call runs them.
+
+    Attributes:
+        out: the tensor whose parts a call writes.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[], None]], out: DistTensor):
+        self._calls = tuple(calls)
+        self.out = out
+
+    def __call__(self) -> DistTensor:
+        """Runs the moves on what the parts hold now.
+
+        Returns:
+            `out`.
+
+        Raises:
+            helve.LayoutError: an array has other memory or extents than when it was prepared (HV0507).
+            helve.Error: HV0610, HV0643 for parts that cannot be written any more.
+        """
+        _call(self._calls)
+        return self.out
 
 
-def _box(distribution: Distribution, device: tuple[int, ...]) -> tuple[slice, ...] | None:
-    begin, extents = distribution.local_begin(device), distribution.local_shape(device)
-    if begin is None or extents is None:
-        return None
-    return tuple(slice(b, b + e) for b, e in zip(begin, extents, strict=True))
+def _call(functions: Iterable[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
 
 
-def _everywhere(distribution: Distribution) -> Distribution:
-    names = [f"d{k}" for k in range(len(distribution.shape))] if len(distribution.shape) > 1 else ["i"]
-    left = " ".join(names[: len(distribution.shape)])
-    return make_distribution(f"{left} -> " + " ".join("*" for _ in distribution.mesh.shape), distribution.shape,
-                             distribution.mesh)
+def _place() -> Any:
+    return source.span_of_call(source.outside(sys._getframe(1))[0])
 
 
-def _run(step: Step, shards: Mapping[tuple[int, ...], np.ndarray],
-         dtype: np.dtype) -> dict[tuple[int, ...], np.ndarray]:
-    """What the devices hold after a step."""
-    out = {}
-    kept = step.source.partial
-    begun = [(axis, op) for axis, op in _terms(step.destination)
-             if kept.get(next(a for a in step.destination.partial if a.name == step.source.mesh.names[axis])) != op]
-    for device in itertools.product(*map(range, step.source.mesh.shape)):
-        begin, extents = step.destination.local_begin(device), step.destination.local_shape(device)
-        if begin is None or extents is None:
-            continue
-        mine = np.empty(extents, dtype)
-        for axis, op in begun:
-            if device[axis] != 0:
-                mine[...] = _identity(op, dtype)
-        filled = set()
-        for sender, first, size in step.received(device):
-            theirs = step.source.local_begin(sender) or ()
-            source = shards[sender][tuple(slice(f - t, f - t + n) for f, t, n in zip(first, theirs, size, strict=True))]
-            target = tuple(slice(f - b, f - b + n) for f, b, n in zip(first, begin, size, strict=True))
-            if first in filled and step.op is not None:
-                REDUCTIONS[step.op](mine[target], source, out=mine[target])
-            else:
-                mine[target] = source
-                filled.add(first)
-        out[device] = mine
+def _check_array(value: object) -> None:
+    fault = arrays.fault_of(value)
+    if fault is not None:
+        raise _no_part(*fault)
+
+
+def _no_part(given: str, remedy: str) -> Error:
+    return error("LayoutArgument", value=given, expected="array of numbers in memory", remedy=remedy)
+
+
+def _briefly(value: object) -> str:
+    text = "one from '" + str(value.source) + "'" if isinstance(value, Redistribution) else f"a {type(value).__name__}"
+    return f"one distributed as '{value.distribution}'" if isinstance(value, DistTensor) else text
+
+
+def _devices(distribution: Distribution) -> itertools.product:
+    return itertools.product(*map(range, distribution.mesh.shape))
+
+
+def _new_parts(distribution: Distribution, like: Sequence[Any]) -> list[Any]:
+    """New arrays by device, None where one holds nothing; each as the old one of the device, or as the first one."""
+    first = next(part for part in like if part is not None)
+    out = []
+    for rank, device in enumerate(_devices(distribution)):
+        extents = distribution.local_shape(device)
+        old = like[rank] if rank < len(like) else None
+        out.append(None if extents is None else arrays.make(extents, first if old is None else old))
     return out
+
+
+def _of_parts(parts: Sequence[Any], distribution: Distribution) -> DistTensor:
+    return DistTensor({device: part for device, part in zip(_devices(distribution), parts, strict=True)
+                       if part is not None}, distribution)
