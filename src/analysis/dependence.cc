@@ -13,9 +13,13 @@
 
 namespace helve {
 
-bool is_private(const StmtNode& loop, const Buffer& buffer) {
+bool is_forgotten(const StmtNode& loop, const Buffer& buffer) {
   const bool persistent = loop.kind == StmtKind::For && static_cast<const For&>(loop).loop == LoopKind::Persistent;
-  return buffer.scope == MemoryScope::Local || (persistent && !is_global(buffer));
+  return persistent && !is_global(buffer);
+}
+
+bool is_private(const StmtNode& loop, const Buffer& buffer) {
+  return buffer.scope == MemoryScope::Local || is_forgotten(loop, buffer);
 }
 
 namespace {

@@ -41,6 +41,7 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   }
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
+  legality::worsen(out, legality::check_dealt(*rewrite));
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
   if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
   const bool has_new_memory = !rewrite->staged.empty() || !rewrite->partials.empty();

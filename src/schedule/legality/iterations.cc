@@ -21,15 +21,20 @@ class Meeting {
     Legality out;
     out.verdict = Verdict::Proved;
     for (const StepRef& step : b.path) rename(*step);
-    const std::vector<std::vector<Expr>> apart = in_different_iterations(loops_around(rewrite_.after, *a.buffer));
-    if (apart.empty()) return out;
+    std::vector<Expr> wrong;
+    for (const bool own : {false, true}) {
+      const std::vector<std::vector<Expr>> apart = in_different_iterations(*a.buffer, own);
+      if (apart.empty()) continue;
+      const std::vector<std::vector<Expr>> old = not_promised(a, b, own);
+      wrong.push_back(old.empty() ? any_of(apart) : logical_and(any_of(apart), any_of(old)));
+    }
+    if (wrong.empty()) return out;
     for (const Expr& condition : rewrite_.given) query_.require(condition);
     add(a.path, {});
     add(b.path, renamed_);
     InstancePair two(query_, renamed_);
     query_.require(two.touch(a, b, a.placed || b.placed).condition);
-    query_.require(any_of(apart));
-    if (const std::vector<std::vector<Expr>> old = not_promised(a, b); !old.empty()) query_.require(any_of(old));
+    query_.require(chain(Op::Or, wrong));
     std::vector<VarRef> tuple = first().vars, locals;
     for (const VarRef& var : second().vars) tuple.emplace_back(as<Var>(renamed_.at(var.get())));
     for (const VarRef& var : query_.vars()) {
@@ -80,15 +85,17 @@ class Meeting {
     return chain(Op::Or, out);
   }
 
-  /// A case for each loop without order inside the allocation.
-  std::vector<std::vector<Expr>> in_different_iterations(size_t home) const {
+  /// A case for each loop without order inside the allocation whose iterations have copies of it of their `own`, or
+  /// share it.
+  std::vector<std::vector<Expr>> in_different_iterations(const Buffer& buffer, bool own) const {
+    const size_t home = loops_around(rewrite_.after, buffer);
     std::vector<std::vector<Expr>> cases;
     std::vector<Expr> equal;
     for (size_t l = 0; l < common_loops(first(), second()); ++l) {
       const Step& loop = *first().loops[l];
       for (const VarRef& var : loop.vars) {
         const Expr one(var), other = renamed_.at(var.get());
-        if (l >= home && is_independent(*loop.stmt)) {
+        if (l >= home && is_independent(*loop.stmt) && is_private(*loop.stmt, buffer) == own) {
           cases.push_back(equal);
           cases.back().push_back(apply(Op::Ne, {one, other}));
         }
@@ -106,8 +113,9 @@ class Meeting {
   }
 
   /// Where both are accesses of the old program too, what a loop of it promises holds: cases without such a promise. A
-  /// loop around the allocation promises nothing of its memory.
-  std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
+  /// loop around the allocation promises nothing of its memory; one whose iterations have copies of it promises that
+  /// none needs another one's (private.cc), as long as they have their `own`.
+  std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b, bool own) const {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
     if (rewrite_.partial(a.buffer.get())) return {};
@@ -121,7 +129,8 @@ class Meeting {
     for (size_t l = 0; l < common_loops(s, t); ++l) {
       for (const VarRef& var : s.loops[l]->vars) {
         const Expr x = one->values.at(var.get()), y = substitute(other->values.at(var.get()), renamed_);
-        if (l < home || !is_independent(*s.loops[l]->stmt)) {
+        const StmtNode& loop = *s.loops[l]->stmt;
+        if (l < home || !is_independent(loop) || (is_private(loop, *memory) && !own)) {
           cases.push_back(equal);
           cases.back().push_back(apply(Op::Ne, {x, y}));
         }
@@ -157,8 +166,8 @@ Legality check_iterations(const Rewrite& rewrite) {
           const Buffer* buffer = all[a].buffer.get();
           if (all[b].buffer.get() != buffer) continue;
           const bool merged = rewrite.merged_by(*s.stmt) || rewrite.merged_by(*t.stmt);
-          const bool placed = rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer) ||
-                              rewrite.buffers.contains(buffer);
+          const bool placed =
+              rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer) || rewrite.buffers.contains(buffer);
           if (!merged && !placed && !rewrite.partial(buffer)) continue;
           if (!all[a].write && !all[b].write) continue;
           if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;

@@ -347,10 +347,9 @@ class OrderCheck {
       }
       const auto [at, fresh] = known.emplace(&memory, execution);
       const Execution& first = at->second;
-      const bool alike =
-          first.now == execution.now &&
-          std::equal(first.old.begin(), first.old.end(), execution.old.begin(), execution.old.end(),
-                     [](const Expr& one, const Expr& other) { return same_expr(one, other); });
+      const bool alike = first.now == execution.now &&
+                         std::equal(first.old.begin(), first.old.end(), execution.old.begin(), execution.old.end(),
+                                    [](const Expr& one, const Expr& other) { return same_expr(one, other); });
       if (!fresh && !alike) return false;
     }
     return true;

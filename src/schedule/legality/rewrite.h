@@ -97,6 +97,8 @@ Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, con
 Legality check_statements(Rewrite& rewrite);
 /// Does every instance run, and none twice? Stores whose values alone count may.
 Legality check_instances(const Rewrite& rewrite);
+/// Do the blocks of a grid run what they ran of loops that deal their iterations to them?
+Legality check_dealt(const Rewrite& rewrite);
 /// Does every read of staged memory see the same write, and does such memory hold the same in the end?
 Legality check_values(const Rewrite& rewrite);
 /// Do iterations of loops without order leave staged and moved memory of each other alone?

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "helve/analysis/dependence.h"
 #include "helve/analysis/instance_pair.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
@@ -94,6 +95,11 @@ size_t Times::loops_around(const Buffer& buffer) const {
   return count;
 }
 
+bool Times::is_forgotten_at(const RegionStatement& s, const Buffer& buffer) const {
+  const auto inner = s.loops.begin() + static_cast<int64_t>(std::min(loops_around(buffer), s.loops.size()));
+  return std::any_of(inner, s.loops.end(), [&](const StepRef& loop) { return is_forgotten(*loop->stmt, buffer); });
+}
+
 std::vector<Expr> Times::of(const RegionStatement& s) const {
   std::vector<Expr> out;
   for (const StepRef& loop : s.loops) {
@@ -129,11 +135,21 @@ std::optional<IntegerRelation> Times::meetings(const RegionStatement& s, const A
   PathQuery query(model_);
   InstancePair two(query.conditions());
   two.separate(other.path, model_.around.size());
-  const size_t home = loops_around(*access.buffer);
+  const Buffer& buffer = *access.buffer;
+  const size_t home = loops_around(buffer), common = common_loops(t, s);
+  const RegionStatement &earlier = when == When::Before ? t : s, &later = when == When::Before ? s : t;
+  for (size_t l = std::max(home, common); l < later.loops.size(); ++l) {
+    if (is_forgotten(*later.loops[l]->stmt, buffer)) return std::nullopt;
+  }
+  for (size_t l = std::max(home, common); l < earlier.loops.size(); ++l) {
+    if (!is_forgotten(*earlier.loops[l]->stmt, buffer)) continue;
+    doubt(fmt::format("which iteration of a T.Persistent loop wrote '{}' last is not known", buffer.name));
+  }
   std::vector<Expr> cases, same;
-  for (size_t l = 0; l < common_loops(t, s); ++l) {
+  for (size_t l = 0; l < common; ++l) {
+    const bool forgotten = is_forgotten(*s.loops[l]->stmt, buffer);
     for (const VarRef& var : s.loops[l]->vars) {
-      if (l >= home) {
+      if (l >= home && !forgotten) {
         same.push_back(when == When::Before ? two.after(var) : two.before(var));
         cases.push_back(conjunction(same));
         same.pop_back();
