@@ -22,13 +22,6 @@ void add_inside(PathConditions& query, const AccessModel& model, const Path& pat
 /// Is the condition false wherever the statement at the place is reached?
 bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition);
 
-/// Why the value may fail where the statement at the place is reached: "reads memory", outside of a tensor or what
-/// nobody wrote, or "divides by what may be 0". Empty if it cannot.
-std::string may_fail(const FunctionRef& f, const Cursor& at, const Expr& value);
-
-/// Do the loop's iterations, or the branch's statements, run at least once wherever it is reached?
-bool surely_runs(const FunctionRef& f, const Cursor& at);
-
 struct Footprint {
   std::vector<Expr> begin, extent;  ///< the least box, in variables of the loops around the statement
   std::vector<std::optional<int64_t>> most;  ///< the largest value of each extent, where it is a constant
