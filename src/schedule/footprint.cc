@@ -8,12 +8,12 @@
 #include <unordered_set>
 
 #include "helve/analysis/path_conditions.h"
+#include "helve/analysis/region_order.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
-#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "legality/flow.h"
 #include "loop_form.h"
@@ -166,15 +166,6 @@ class Bounds {
 };
 
 }  // namespace
-
-PathConditions conditions_around(const AccessModel& model) {
-  PathConditions query(model);
-  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
-  for (const StepRef& step : model.around) {
-    if (says_something(*step)) query.add(*step);
-  }
-  return query;
-}
 
 void add_inside(PathConditions& query, const AccessModel& model, const Path& path) {
   for (size_t i = model.around.size(); i < path.size(); ++i) {

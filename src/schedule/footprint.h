@@ -14,8 +14,6 @@ namespace helve {
 /// The largest expression of a bound that goes into a program.
 inline constexpr int kBoxBoundLimit = 12;
 
-/// What holds around the region of a model.
-PathConditions conditions_around(const AccessModel& model);
 /// Adds what holds inside of the region on a path.
 void add_inside(PathConditions& query, const AccessModel& model, const Path& path);
 

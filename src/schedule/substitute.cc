@@ -28,7 +28,7 @@ namespace helve {
 namespace {
 
 /// The launch around the place, if there is one.
-const Kernel* launch_around(const FunctionRef& f, Cursor at) {
+const Kernel* kernel_around(const FunctionRef& f, Cursor at) {
   while (at.has_parent()) {
     at = at.parent();
     if (const Kernel* launch = as<Kernel>(required_at(f, at))) return launch;
@@ -49,7 +49,7 @@ bool deals(const Function& f) {
 class Substitute {
  public:
   Substitute(const FunctionRef& f, const Arguments& arguments)
-      : f_(f), arguments_(arguments), at_(arguments.cursor(0)), launch_(launch_around(f, at_)) {
+      : f_(f), arguments_(arguments), at_(arguments.cursor(0)), launch_(kernel_around(f, at_)) {
     const ScheduleVersion* last = arguments.version(1).get();
     leaf_ = last->function;
     for (meaning_ = last->function; last; last = last->before.get()) {

@@ -12,11 +12,11 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/path_conditions.h"
+#include "helve/analysis/region_order.h"
 #include "helve/analysis/region_statements.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/text.h"
-#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve::legality {
@@ -222,12 +222,11 @@ class EvaluationCheck {
 
   /// Is the condition true wherever the new statement evaluates?
   bool holds(size_t visit, const Evaluation& at, const Expr& condition) const {
-    PathConditions query(after_);
-    const Function& f = *after_.function;
-    for (const Expr& each : conditions_of_calls(f)) query.require(each);
-    for (const VarRef& dim : f.dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
-    for (const StepRef& step : after_.visits[visit].path) {
-      if (says_something(*step)) query.add(*step);
+    PathConditions query = conditions_around(after_);
+    for (const VarRef& dim : after_.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
+    const Path& path = after_.visits[visit].path;
+    for (size_t i = after_.around.size(); i < path.size(); ++i) {
+      if (says_something(*path[i])) query.add(*path[i]);
     }
     for (const Expr& guard : at.guards) query.require(guard);
     const std::vector<Expr>& known = query.conditions();

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "helve/analysis/region_order.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 
@@ -68,9 +69,6 @@ struct Rewrite {
   bool is_deferred(const Copy& copy, const Access& access) const;
   const RegionStatement& was(const Copy& copy) const { return before.statements[copy.was]; }
 };
-
-/// The loops of the region around a buffer's allocation.
-size_t loops_around(const AccessModel& model, const Buffer& buffer);
 
 /// The conditions under which an instance runs, as those of a copy are given.
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement);

@@ -75,9 +75,6 @@ class Times {
   const std::string& doubts() const { return doubt_; }
 
  private:
-  /// The loops of the region around the allocation: in each of their iterations it is other memory.
-  size_t loops_around(const Buffer& buffer) const;
-
   const ExactEngine& engine_;
   const AccessModel& model_;
   const std::vector<RegionStatement>& statements_;
