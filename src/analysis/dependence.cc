@@ -8,56 +8,44 @@
 #include "dependence_pairs.h"
 #include "helve/analysis/instance_pair.h"
 #include "helve/analysis/path_conditions.h"
+#include "helve/analysis/region_order.h"
 #include "helve/ir/tensor/visit.h"
 #include "hulls.h"
 
 namespace helve {
 
-bool is_private(const StmtNode& loop, const Buffer& buffer) {
+bool is_forgotten(const StmtNode& loop, const Buffer& buffer) {
   const bool persistent = loop.kind == StmtKind::For && static_cast<const For&>(loop).loop == LoopKind::Persistent;
-  return buffer.scope == MemoryScope::Local || (persistent && !is_global(buffer));
+  return persistent && !is_global(buffer);
+}
+
+bool is_private(const StmtNode& loop, const Buffer& buffer) {
+  return buffer.scope == MemoryScope::Local || is_forgotten(loop, buffer);
 }
 
 namespace {
 
-/// How many of the common loops stand around the allocation of the memory.
-size_t loops_around(const AccessModel& model, const RegionStatement& first, const RegionStatement& second,
-                    const Buffer& buffer) {
+/// Is the statement below the place of the allocation? Another visit of it, in which one statement stands at several
+/// places, is not.
+bool is_below(const AccessModel& model, const RegionStatement& s, const Buffer& buffer) {
   const auto home = model.home.find(&buffer);
-  if (home == model.home.end()) return 0;
-  size_t count = 0;
-  for (size_t i = model.around.size(); i < home->second.size(); ++i) {
-    for (const RegionStatement* s : {&first, &second}) {
-      if (i >= s->path.size() || s->path[i] != home->second[i]) return 0;  // of another execution of one statement
-    }
-    count += !home->second[i]->begins.empty();
-  }
-  return count;
+  return home != model.home.end() && home->second.size() <= s.path.size() &&
+         std::equal(home->second.begin(), home->second.end(), s.path.begin());
 }
 
 /// A case for each loop that may carry the dependence, and one that none does; `outside`: as if the memory were
 /// allocated around the region.
-std::vector<std::vector<Expr>> orders_of(const AccessModel& model, const RegionStatement& first,
-                                         const RegionStatement& second, const InstancePair& two, const Access* a,
-                                         bool outside) {
-  const size_t home = a && !outside ? loops_around(model, first, second, *a->buffer) : 0;
-  std::vector<std::vector<Expr>> cases;
-  std::vector<Expr> equal;
-  const size_t common = common_loops(first, second);
-  for (size_t l = 0; l < common; ++l) {
-    const Step& loop = *first.loops[l];
-    const bool ordered = !is_independent(*loop.stmt) || (a && is_private(*loop.stmt, *a->buffer));
-    for (const VarRef& var : loop.vars) {
-      if (l >= home && ordered) {
-        equal.push_back(two.before(var));
-        cases.push_back(equal);
-        equal.pop_back();
-      }
-      equal.push_back(two.agree(var));
-    }
-  }
-  if (first.visit < second.visit) cases.push_back(equal);
-  return cases;
+OrderCases orders_of(const AccessModel& model, const RegionStatement& first, const RegionStatement& second,
+                     const InstancePair& two, const Access* a, bool outside) {
+  const bool inside = a && !outside && is_below(model, first, *a->buffer) && is_below(model, second, *a->buffer);
+  const size_t home = inside ? loops_around(model, *a->buffer) : 0;
+  const auto agree = [&](const VarRef& var) { return two.agree(var); };
+  const auto before = [&](size_t l, const VarRef& var) {
+    const StmtNode& loop = *first.loops[l]->stmt;
+    const bool ordered = !is_independent(loop) || (a && is_private(loop, *a->buffer));
+    return l >= home && ordered ? two.before(var) : Expr();
+  };
+  return order_cases(first, second, agree, before, first.visit < second.visit);
 }
 
 /// Accesses of one statement to the same elements, between which dependences do not differ.
@@ -148,7 +136,7 @@ class Finder {
     PathConditions none(d_.model);
     InstancePair two(none);
     for (const VarRef& var : other.vars) two.separate(var);
-    std::vector<std::vector<Expr>> orders = orders_of(d_.model, one, other, two, a, only_ != nullptr);
+    OrderCases orders = orders_of(d_.model, one, other, two, a, only_ != nullptr);
     if (orders.empty()) return;
     const auto number = [&](const Access* access) {
       return access ? std::optional(static_cast<size_t>(access - d_.model.accesses.data())) : std::nullopt;

@@ -9,6 +9,7 @@
 
 #include "helve/analysis/instance_pair.h"
 #include "helve/analysis/path_conditions.h"
+#include "helve/analysis/region_order.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/call_facts.h"
@@ -60,18 +61,10 @@ void meet(const Dependences& d, const Dependence& each, PathConditions& query, I
   query.require(each.question->touching[0]);
 }
 
-void add_around(const Dependences& d, PathConditions& query) {
-  for (const StepRef& step : d.model.around) {
-    if (says_something(*step)) query.add(*step);
-  }
-}
-
 Dependence::Question& prepared(const Dependences& d, const Dependence& each) {
   Dependence::Question& out = *each.question;
   if (out.prepared) return out;
-  PathConditions query(d.model);
-  for (const Expr& condition : conditions_of_calls(*d.function)) query.require(condition);
-  add_around(d, query);
+  PathConditions query = conditions_around(d.model);
   out.outside = query.vars().size();
   for (const VarRef& var : query.vars()) out.fixed.insert(var.get());
   for (const VarRef& dim : d.function->dims) out.fixed.insert(dim.get());
@@ -92,8 +85,7 @@ Dependence::Question& prepared(const Dependences& d, const Dependence& each) {
 
 /// What is known of the numbers of both instances.
 Facts facts_of(const Dependences& d, const Dependence& each) {
-  PathConditions query(d.model);
-  add_around(d, query);
+  PathConditions query = conditions_around(d.model);
   InstancePair two(query, each.question->renamed);
   both_run(d, each, two);
   return query.facts();
@@ -101,10 +93,9 @@ Facts facts_of(const Dependences& d, const Dependence& each) {
 
 /// The relation of the orders that are possible; nothing if it is empty.
 std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& each) {
-  std::vector<Expr> cases;
+  OrderCases cases;
   for (size_t n = 0; n < each.orders.size(); ++n) {
-    if (d.never(each, n)) continue;
-    cases.push_back(each.orders[n].empty() ? bool_imm(true) : conjunction(each.orders[n]));
+    if (!d.never(each, n)) cases.push_back(each.orders[n]);
   }
   if (cases.empty()) return std::nullopt;
   const Dependence::Question& q = *each.question;
@@ -116,7 +107,7 @@ std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& 
     if (std::find(tuple.begin(), tuple.end(), q.vars[i]) == tuple.end()) locals.push_back(q.vars[i]);
   }
   std::vector<Expr> conditions = q.conditions;
-  conditions.push_back(chain(Op::Or, cases));
+  conditions.push_back(any_of(cases));
   const Expr condition = conjunction(conditions);
   std::string doubts = q.doubts;
   for (const VarRef& var : q.open_names) {

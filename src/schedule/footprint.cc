@@ -8,12 +8,12 @@
 #include <unordered_set>
 
 #include "helve/analysis/path_conditions.h"
+#include "helve/analysis/region_order.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
-#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 #include "legality/flow.h"
 #include "loop_form.h"
@@ -167,15 +167,6 @@ class Bounds {
 
 }  // namespace
 
-PathConditions conditions_around(const AccessModel& model) {
-  PathConditions query(model);
-  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
-  for (const StepRef& step : model.around) {
-    if (says_something(*step)) query.add(*step);
-  }
-  return query;
-}
-
 void add_inside(PathConditions& query, const AccessModel& model, const Path& path) {
   for (size_t i = model.around.size(); i < path.size(); ++i) {
     if (says_something(*path[i])) query.add(*path[i]);
@@ -184,36 +175,6 @@ void add_inside(PathConditions& query, const AccessModel& model, const Path& pat
 
 bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition) {
   return never_around(access_model(*f, statement_at(*f, at)), condition);
-}
-
-std::string may_fail(const FunctionRef& f, const Cursor& at, const Expr& value) {
-  std::string out;
-  walk(value, [&](const Expr& e) {
-    if (const Load* load = as<Load>(e)) {
-      const Buffer& buffer = buffer_of(load->buffer);
-      bool inside = is_global(buffer);
-      for (size_t d = 0; d < load->indices.size() && inside; ++d) {
-        inside = never_at(f, at, less(load->indices[d], int_imm(0))) &&
-                 never_at(f, at, apply(Op::Ge, {load->indices[d], buffer.shape[d]}));
-      }
-      if (!inside) out = "reads memory";
-    }
-    const Apply* n = as<Apply>(e);
-    if (!n || (n->op != Op::FloorDiv && n->op != Op::FloorMod) || n->args[1]->dtype.is_float()) return;
-    if (const int64_t* divisor = int_value(n->args[1]); divisor && *divisor != 0) return;
-    if (!never_at(f, at, apply(Op::Eq, {n->args[1], int_imm(0, n->args[1]->dtype)}))) out = "divides by what may be 0";
-  });
-  return out;
-}
-
-bool surely_runs(const FunctionRef& f, const Cursor& at) {
-  const Stmt s = required_at(f, at);
-  if (const If* branch = as<If>(s)) return never_at(f, at, apply(Op::Not, {branch->condition}));
-  const For* loop = as<For>(s);
-  return loop && std::all_of(loop->extents.begin(), loop->extents.end(), [&](const Expr& extent) {
-           const int64_t* count = int_value(extent);
-           return count ? *count > 0 : never_at(f, at, less(extent, int_imm(1)));
-         });
 }
 
 FootprintResult footprint(const FunctionRef& f, const Cursor& at, const Buffer& buffer,

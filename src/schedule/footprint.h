@@ -14,20 +14,11 @@ namespace helve {
 /// The largest expression of a bound that goes into a program.
 inline constexpr int kBoxBoundLimit = 12;
 
-/// What holds around the region of a model.
-PathConditions conditions_around(const AccessModel& model);
 /// Adds what holds inside of the region on a path.
 void add_inside(PathConditions& query, const AccessModel& model, const Path& path);
 
 /// Is the condition false wherever the statement at the place is reached?
 bool never_at(const FunctionRef& f, const Cursor& at, const Expr& condition);
-
-/// Why the value may fail where the statement at the place is reached: "reads memory", outside of a tensor or what
-/// nobody wrote, or "divides by what may be 0". Empty if it cannot.
-std::string may_fail(const FunctionRef& f, const Cursor& at, const Expr& value);
-
-/// Do the loop's iterations, or the branch's statements, run at least once wherever it is reached?
-bool surely_runs(const FunctionRef& f, const Cursor& at);
 
 struct Footprint {
   std::vector<Expr> begin, extent;  ///< the least box, in variables of the loops around the statement

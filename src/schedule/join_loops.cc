@@ -147,10 +147,6 @@ Rewrite unswitch_loop(const FunctionRef& f, const Arguments& arguments) {
     arguments.refuse("the condition uses the variable of the loop", *only,
                      "cut() the loop where the condition changes");
   }
-  if (const std::string fails = may_fail(f, at, branch->condition); !fails.empty() && !surely_runs(f, at)) {
-    arguments.refuse(fmt::format("the condition {}, and the loop may run no iteration", fails), *only,
-                     "name the condition in front of the loop, guarded, or make it sure that the loop runs");
-  }
   const Cursor inner = at.child("body", 0);
   Rewrite out{{f, Forwarding()}, {at, 1}, {at, 1}, {}, {}, {}};
   Edited edited{f, Forwarding()};

@@ -7,6 +7,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/support/text.h"
+#include "legality/evaluations.h"
 #include "legality/mixed_radix.h"
 #include "legality/rewrite.h"
 
@@ -41,6 +42,7 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   }
   if (!rewrite || legality::worsen(out, legality::check_statements(*rewrite))) return out;
   if (legality::worsen(out, legality::check_instances(*rewrite))) return out;
+  legality::worsen(out, legality::check_dealt(*rewrite));
   if (legality::worsen(out, legality::check_values(*rewrite))) return out;
   if (legality::worsen(out, legality::check_reductions(*rewrite))) return out;
   const bool has_new_memory = !rewrite->staged.empty() || !rewrite->partials.empty();
@@ -52,34 +54,56 @@ Legality judged(const Dependences& before, const Stmt& after_region, const std::
   return out;
 }
 
+/// The dependences, then values where memory moved.
+Legality decided(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
+                 const std::vector<BufferRef>& by_value, RegionForm form) {
+  bool moved = false;
+  Legality out = judged(before, after_region, origins, by_value, form, false, moved);
+  if (out.verdict == Verdict::Proved || !moved) return out;
+  Legality values = judged(before, after_region, origins, by_value, form, true, moved);
+  return values.verdict == Verdict::Proved ? values : out;
+}
+
+/// A rewrite that is legal so far evaluates nothing else that may fail. Where the new region was the old one before
+/// values got stores of their own, what is new is in the old region.
+Legality without_failures(Legality found, const Dependences& before, const Stmt& after_region,
+                          const std::vector<Origin>& origins, RegionForm form) {
+  if (found.verdict != Verdict::Proved) return found;
+  const bool backwards = form == RegionForm::WithoutStores;
+  if (!legality::may_fail(backwards ? before.region : after_region)) return found;
+  const AccessModel after = access_model(*before.function, before.region, after_region);
+  std::vector<Origin> turned;
+  for (const Origin& origin : origins) turned.push_back({nullptr, origin.before_visit, origin.after_visit, {}});
+  legality::worsen(found, backwards ? legality::check_evaluations(after, before.model, turned, before.engine)
+                                    : legality::check_evaluations(before.model, after, origins, before.engine));
+  return found;
+}
+
 }  // namespace
 
 Legality check_rewrite(const Function& before, const Stmt& before_region, const Stmt& after_region,
                        const std::vector<Origin>& origins, const ExactEngine& engine,
                        const std::vector<BufferRef>& by_value, RegionForm form) {
-  Legality out = check_rewrite(dependences(before, before_region, engine), after_region, origins, by_value, form);
-  if (out.verdict != Verdict::Unknown) return out;
+  const Dependences all = dependences(before, before_region, engine);
+  const Legality out = decided(all, after_region, origins, by_value, form);
+  if (out.verdict != Verdict::Unknown) return without_failures(out, all, after_region, origins, form);
   const std::optional<legality::Question> other =
       legality::in_mixed_radix({FunctionRef(&before), before_region, after_region, origins});
   if (!other) return out;
-  Legality found = check_rewrite(dependences(*other->before, other->before_region, engine), other->after_region,
-                                 other->origins, by_value, form);
+  Legality found = decided(dependences(*other->before, other->before_region, engine), other->after_region,
+                           other->origins, by_value, form);
   if (found.verdict == Verdict::Unknown) return out;
   for (std::optional<Instance>* instance : {&found.first, &found.second, &found.instead}) {
     if (!*instance) continue;
     (*instance)->stmt = counterpart((*instance)->stmt, other->before_region, before_region);
     (*instance)->stmt = counterpart((*instance)->stmt, other->after_region, after_region);
   }
-  return found;
+  return without_failures(std::move(found), all, after_region, origins, form);
 }
 
 Legality check_rewrite(const Dependences& before, const Stmt& after_region, const std::vector<Origin>& origins,
                        const std::vector<BufferRef>& by_value, RegionForm form) {
-  bool moved = false;
-  Legality out = judged(before, after_region, origins, by_value, form, false, moved);
-  if (out.verdict == Verdict::Proved || !moved) return out;
-  Legality values = judged(before, after_region, origins, by_value, form, true, moved);
-  return values.verdict == Verdict::Proved ? values : out;
+  return without_failures(decided(before, after_region, origins, by_value, form), before, after_region, origins, form);
 }
 
 namespace {

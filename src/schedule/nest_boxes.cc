@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "footprint.h"
+#include "helve/analysis/region_order.h"
 #include "helve/analysis/region_statements.h"
 #include "helve/arith/set_bounds.h"
 #include "helve/arith/simplify.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "footprint.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
@@ -48,18 +47,6 @@ void require_free_of(const Arguments& arguments, const Stmt& at, const std::vect
   }
 }
 
-/// What stands inside is evaluated where the loop or branch around it had not run, so it must not fail there.
-void require_total(const Arguments& arguments, const FunctionRef& f, const Cursor& outer, const Stmt& s,
-                   const std::vector<Expr>& values) {
-  for (const Expr& value : values) {
-    const std::string fails = may_fail(f, outer, value);
-    if (fails.empty()) continue;
-    if (surely_runs(f, outer)) return;
-    arguments.refuse(fmt::format("a bound or condition inside {}, and what stands around it may not run", fails), s,
-                     "name the value in front of both, guarded, or make it sure that the outer one runs");
-  }
-}
-
 /// A nest while its members change places.
 struct Nest {
   const FunctionRef& f;
@@ -80,14 +67,6 @@ struct Nest {
         require_free_of(arguments, b, {as<If>(b)->condition}, outer->vars);
       }
     }
-    std::vector<Expr> values;
-    if (inner) {
-      values = inner->begins;
-      values.insert(values.end(), inner->extents.begin(), inner->extents.end());
-    } else {
-      values = {as<If>(b)->condition};
-    }
-    require_total(arguments, edited.function, now(i), b, values);
     edited = edited.then(swap_nested(edited.function, now(i), now(i + 1)));
     std::swap(old[i], old[i + 1]);
   }

@@ -17,6 +17,7 @@
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/renamed.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/schedule/version.h"
 #include "legality/times.h"
 #include "loop_form.h"
@@ -26,18 +27,29 @@ namespace helve {
 
 namespace {
 
-bool is_in_launch(const FunctionRef& f, Cursor at) {
+/// The launch around the place, if there is one.
+const Kernel* kernel_around(const FunctionRef& f, Cursor at) {
   while (at.has_parent()) {
     at = at.parent();
-    if (as<Kernel>(required_at(f, at))) return true;
+    if (const Kernel* launch = as<Kernel>(required_at(f, at))) return launch;
   }
-  return false;
+  return nullptr;
+}
+
+/// Does the function deal iterations to its blocks?
+bool deals(const Function& f) {
+  bool found = false;
+  walk(f.body, [&](const Stmt& s) {
+    const For* loop = as<For>(s);
+    found |= loop && loop->loop == LoopKind::Persistent;
+  });
+  return found;
 }
 
 class Substitute {
  public:
   Substitute(const FunctionRef& f, const Arguments& arguments)
-      : f_(f), arguments_(arguments), at_(arguments.cursor(0)), in_launch_(is_in_launch(f, at_)) {
+      : f_(f), arguments_(arguments), at_(arguments.cursor(0)), launch_(kernel_around(f, at_)) {
     const ScheduleVersion* last = arguments.version(1).get();
     leaf_ = last->function;
     for (meaning_ = last->function; last; last = last->before.get()) {
@@ -103,7 +115,7 @@ class Substitute {
   std::vector<Stmt> body_of(const FunctionRef& f) const {
     if (f->mesh) refuse(fmt::format("'{}' is a function of a mesh", f->name), "give a function without a mesh");
     const std::vector<Stmt> body = block_of(f->body);
-    if (!in_launch_) return body;
+    if (!launch_) return body;
     const Stmt* only = only_statement(body);
     const Kernel* launch = only ? as<Kernel>(*only) : nullptr;
     if (!launch) {
@@ -190,6 +202,7 @@ class Substitute {
                "assume it, or schedule the function without the condition");
       }
     }
+    require_dealt_alike();
     require_inside();
     require_apart();
     for (const FunctionRef& f : {meaning_, leaf_}) require_ends(f);
@@ -199,6 +212,18 @@ class Substitute {
       if (view == found_.views.end()) continue;
       if (legality::unordered_around(around, *view->second.buffer)) require_no_more(*parameter);
     }
+  }
+
+  /// The function's one block runs all of a T.Persistent loop, and so does the block that it stands in.
+  void require_dealt_alike() const {
+    if (!launch_ || f_->mesh || (!deals(*meaning_) && !deals(*leaf_))) return;
+    const bool one_block = std::all_of(launch_->extents.begin(), launch_->extents.end(), [](const Expr& extent) {
+      const int64_t* count = int_value(extent);
+      return count && *count == 1;
+    });
+    if (one_block) return;
+    refuse(fmt::format("'{}' has one block for its T.Persistent loop, and here are several", leaf_->name),
+           "schedule the function with a serial loop, or without its own steps");
   }
 
   /// Every element of a parameter is one of the buffer.
@@ -331,7 +356,7 @@ class Substitute {
   const FunctionRef f_;
   const Arguments& arguments_;
   const Cursor at_;
-  const bool in_launch_;
+  const Kernel* const launch_;
   FunctionRef leaf_, meaning_;
   size_t steps_ = 0;
   bool reassociates_ = false;

@@ -9,10 +9,10 @@
 #include <unordered_set>
 
 #include "helve/analysis/instance_pair.h"
+#include "helve/analysis/region_order.h"
 #include "helve/arith/relation.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/text.h"
-#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -73,8 +73,7 @@ class UnseenCheck {
 
  private:
   PathConditions around() const {
-    PathConditions query(model_);
-    for (const Expr& condition : conditions_of_calls(*model_.function)) query.require(condition);
+    PathConditions query = conditions_around(model_);
     for (const VarRef& dim : model_.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
     return query;
   }

@@ -99,6 +99,19 @@ class Nest:
         statement = form.format(f"{target}[{own}]", f"{read} * 3 + {self.random.randrange(9)}", op)
         self.lines += [f"{pad}for {names[0]}, {names[1]} in T.{kind}({ranges}):", f"{pad}    {statement}"]
 
+    def dealt(self):
+        """A launch of several blocks, to which loops deal their iterations; some say which block runs them."""
+        for _ in range(self.random.choice([1, 1, 2])):
+            names = [next(self.names) for _ in range(self.random.choice([1, 1, 2]))]
+            extents = [self.random.choice([1, 3, 5, self.size]) for _ in names]
+            i, j = names[0], names[-1] if len(names) > 1 else 0
+            value = f"B[{i}, {j}] * 3" + self.random.choice(["", "", " + T.cast(b, 'int32')"])
+            element = self.random.choice([f"A[{i}, {j}]", f"A[{self.size - 1} - {i}, {j}]"])
+            statement = self.random.choice([f"{element} = {value}", f"T.atomic_add(A[0, 0], {value})",
+                                            f"if {i} < 2:\n                {element} = {value}"])
+            self.lines += [f"        for {', '.join(names)} in T.Persistent({extents}):", f"            {statement}"]
+        return self.of_lines("AB", blocks=3)
+
     def schedule(self):
         if self.random.random() < 0.5:
             self.memory()
@@ -108,8 +121,11 @@ class Nest:
             names = "ABC"
             self.lines += [f"        for y in T.serial({self.size}):", f"            for z in T.serial({self.size}):",
                            "                C[y, z] = X[y, z]"]
+        return self.of_lines(names, blocks=1)
+
+    def of_lines(self, names, blocks):
         params = ", ".join(f"{name}: T.Tensor(({self.size}, {self.size}), 'int32')" for name in names)
-        text = "\n".join([f"@T.prim_func\ndef f({params}):", "    with T.Kernel(1) as b:", *self.lines, ""])
+        text = "\n".join([f"@T.prim_func\ndef f({params}):", f"    with T.Kernel({blocks}) as b:", *self.lines, ""])
         return helve.Schedule(helve.parse(text))
 
 

@@ -79,6 +79,27 @@ def test_accepted_steps_keep_results(seed):
             np.testing.assert_array_equal(a, b, err_msg=f"{s.trace()}\n{s.script()}")
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_steps_keep_what_blocks_are_dealt(part):
+    taken = 0
+    for seed in range(part * 25, part * 25 + 25):
+        s, rng = Nest(seed).dealt(), random.Random(seed)
+        wanted, checks = run(s), checks_of(s)
+        for _ in range(25 if checks else 0):  # two loops may race
+
+            try:
+                some_step(s, rng)()
+            except helve.Error as error:
+                assert error.code in REFUSALS, f"{error}\n{s.script()}"
+                continue
+            for a, b in zip(run(s, **checks), wanted):
+                np.testing.assert_array_equal(a, b, err_msg=f"{s.version(0).script()}\n{s.trace()}\n{s.script()}")
+            taken += 1
+            if len(s) > 4:
+                break
+    assert taken > 25
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_what_threads_and_blocks_share_out_keeps_results(seed):
     """At every stage towards a GPU; tests/gpu runs such programs there."""

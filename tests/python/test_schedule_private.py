@@ -1,4 +1,4 @@
-"""Steps on loops whose iterations have memory for themselves, and on what is evaluated where a loop may be empty."""
+"""Steps on loops whose iterations have memory for themselves."""
 
 import helve
 import numpy as np
@@ -64,46 +64,3 @@ def test_scratch_that_each_iteration_writes_first_may_be_one(step):
     s = helve.Schedule(function)
     TO_ONE_MEMORY[step](s)
     np.testing.assert_array_equal(result(s.function, b), b * 2 + 1)
-
-
-HEAD = """@T.prim_func
-def main(A: T.Tensor((10, 7), "int32"), D: T.Tensor((10,), "int32"), I: T.Tensor((10,), "int32"), n: T.index):
-    with T.Kernel(1) as b:
-        {body}
-"""
-
-
-def program(*lines):
-    return helve.parse(HEAD.format(body="\n        ".join(lines)))
-
-
-@pytest.mark.parametrize(("lines", "reason"), [
-    (("for i in T.serial(10):", "    for j in T.serial(n):", "        if D[I[i]] > 0:", "            A[i, j] = 1"),
-     "the condition reads memory, and the loop may run no iteration"),
-    (("for j in T.serial(n):", "    if 10 // n > 2:", "        A[0, j] = 1"),
-     "the condition divides by what may be 0, and the loop may run no iteration"),
-])
-def test_a_condition_of_no_iteration_is_not_asked(lines, reason):
-    with pytest.raises(helve.Error, match=reason):
-        helve.Schedule(program(*lines)).unswitch("j")
-
-
-@pytest.mark.parametrize("lines", [
-    ("for i in T.serial(10):", "    for j in T.serial(7):", "        if D[I[i] % 10] > 0:", "            A[i, j] = 1"),
-    ("for i in T.serial(10):", "    for j in T.serial(n):", "        if D[i] > 0:", "            A[i, j] = 1"),
-])
-def test_one_that_cannot_fail_or_is_asked_anyway_is(lines):
-    s = helve.Schedule(program(*lines))
-    s.unswitch("j")
-    assert "if D[" in s.script().partition("for j")[0]
-
-
-@pytest.mark.parametrize(("lines", "reason"), [
-    (("for q in T.serial(10):", "    for i in T.serial(n):", "        for j in T.serial(D[I[q]]):",
-      "            A[i, j] = A[i, j] + 1"), "a bound or condition inside reads memory"),
-    (("for i in T.serial(n):", "    for j in T.serial(7 // n):", "        A[i, j] = 1"),
-     "a bound or condition inside divides by what may be 0"),
-])
-def test_a_bound_of_no_iteration_is_not_asked(lines, reason):
-    with pytest.raises(helve.Error, match=reason):
-        helve.Schedule(program(*lines)).reorder("j", "i")

@@ -58,6 +58,10 @@ struct Dependences {
 /// first.
 Dependences dependences(const Function& f, const Stmt& region, const ExactEngine& engine);
 
+/// Memory in which an iteration of the loop finds nothing, whatever was written before: of T.Persistent, all that the
+/// block allocates outside.
+bool is_forgotten(const StmtNode& loop, const Buffer& buffer);
+
 /// Memory of which the iterations of a loop without order have copies, although it is allocated outside of the loop.
 /// Dependences are those of one memory and iterations in order, which is more than there are: no iteration sees what
 /// another one wrote.

@@ -2,6 +2,8 @@
 // What all statements write to an element are images of one relation.
 #include "flow.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "helve/arith/lexicographic.h"
@@ -61,7 +63,7 @@ IntegerRelation Flow::seen(size_t statement, const Access& read) {
   });
   last = greatest_images(last);
   IntegerRelation out = with_sources(last, writers);
-  if (allocates(buffer)) return out;
+  if (allocates(buffer) || times_.is_forgotten_at(s, buffer)) return out;
   std::vector<Expr> image{int_imm(sources_.number(buffer))};
   for (const Range& range : read.ranges) image.push_back(range.begin);
   image.resize(sources_.arity, int_imm(0));
@@ -80,6 +82,9 @@ Flow::Left Flow::left(const Buffer& buffer, const std::vector<VarRef>& element) 
   std::set<size_t> writers;
   for_each_write(buffer, [&](size_t t, const Access& write) {
     writers.insert(t);
+    if (times_.is_forgotten_at(statements_[t], buffer)) {
+      times_.doubt(fmt::format("which iteration of a T.Persistent loop wrote '{}' last is not known", buffer.name));
+    }
     PathQuery query(model_);
     query.add(write.path);
     for (size_t d = 0; d < element.size(); ++d) query.require(equal(Expr(element[d]), write.ranges[d].begin));

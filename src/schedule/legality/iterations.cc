@@ -21,15 +21,20 @@ class Meeting {
     Legality out;
     out.verdict = Verdict::Proved;
     for (const StepRef& step : b.path) rename(*step);
-    const std::vector<std::vector<Expr>> apart = in_different_iterations(loops_around(rewrite_.after, *a.buffer));
-    if (apart.empty()) return out;
+    std::vector<Expr> wrong;
+    for (const bool own : {false, true}) {
+      const OrderCases apart = in_different_iterations(*a.buffer, own);
+      if (apart.empty()) continue;
+      const OrderCases old = not_promised(a, b, own);
+      wrong.push_back(old.empty() ? any_of(apart) : logical_and(any_of(apart), any_of(old)));
+    }
+    if (wrong.empty()) return out;
     for (const Expr& condition : rewrite_.given) query_.require(condition);
     add(a.path, {});
     add(b.path, renamed_);
     InstancePair two(query_, renamed_);
     query_.require(two.touch(a, b, a.placed || b.placed).condition);
-    query_.require(any_of(apart));
-    if (const std::vector<std::vector<Expr>> old = not_promised(a, b); !old.empty()) query_.require(any_of(old));
+    query_.require(chain(Op::Or, wrong));
     std::vector<VarRef> tuple = first().vars, locals;
     for (const VarRef& var : second().vars) tuple.emplace_back(as<Var>(renamed_.at(var.get())));
     for (const VarRef& var : query_.vars()) {
@@ -74,28 +79,18 @@ class Meeting {
   void add(const Path& path, const Substitution& renamed) {
     for (size_t i = rewrite_.after.around.size(); i < path.size(); ++i) query_.add(*path[i], renamed);
   }
-  static Expr any_of(const std::vector<std::vector<Expr>>& cases) {
-    std::vector<Expr> out;
-    for (const std::vector<Expr>& each : cases) out.push_back(each.empty() ? bool_imm(true) : conjunction(each));
-    return chain(Op::Or, out);
-  }
-
-  /// A case for each loop without order inside the allocation.
-  std::vector<std::vector<Expr>> in_different_iterations(size_t home) const {
-    std::vector<std::vector<Expr>> cases;
-    std::vector<Expr> equal;
-    for (size_t l = 0; l < common_loops(first(), second()); ++l) {
-      const Step& loop = *first().loops[l];
-      for (const VarRef& var : loop.vars) {
-        const Expr one(var), other = renamed_.at(var.get());
-        if (l >= home && is_independent(*loop.stmt)) {
-          cases.push_back(equal);
-          cases.back().push_back(apply(Op::Ne, {one, other}));
-        }
-        equal.push_back(apply(Op::Eq, {one, other}));
-      }
-    }
-    return cases;
+  /// A case for each loop without order inside the allocation whose iterations have copies of it of their `own`, or
+  /// share it.
+  OrderCases in_different_iterations(const Buffer& buffer, bool own) const {
+    const size_t home = loops_around(rewrite_.after, buffer);
+    const auto other = [&](const VarRef& var) { return renamed_.at(var.get()); };
+    const auto agree = [&](const VarRef& var) { return apply(Op::Eq, {Expr(var), other(var)}); };
+    const auto differ = [&](size_t l, const VarRef& var) {
+      const StmtNode& loop = *first().loops[l]->stmt;
+      const bool counts = l >= home && is_independent(loop) && is_private(loop, buffer) == own;
+      return counts ? apply(Op::Ne, {Expr(var), other(var)}) : Expr();
+    };
+    return order_cases(first(), second(), agree, differ, false);
   }
 
   const Copy* copy_of(size_t statement) const {
@@ -106,8 +101,9 @@ class Meeting {
   }
 
   /// Where both are accesses of the old program too, what a loop of it promises holds: cases without such a promise. A
-  /// loop around the allocation promises nothing of its memory.
-  std::vector<std::vector<Expr>> not_promised(const Access& a, const Access& b) const {
+  /// loop around the allocation promises nothing of its memory; one whose iterations have copies of it promises that
+  /// none needs another one's (private.cc), as long as they have their `own`.
+  OrderCases not_promised(const Access& a, const Access& b, bool own) const {
     const Copy *one = copy_of(i_), *other = copy_of(k_);
     if (!one || !other || a.buffer != b.buffer || rewrite_.made.contains(a.buffer.get())) return {};
     if (rewrite_.partial(a.buffer.get())) return {};
@@ -116,20 +112,16 @@ class Meeting {
     const auto stands_for = rewrite_.buffers.find(a.buffer.get());
     const BufferRef& memory = stands_for == rewrite_.buffers.end() ? a.buffer : stands_for->second;
     const size_t home = loops_around(rewrite_.before.model, *memory);
-    std::vector<std::vector<Expr>> cases;
-    std::vector<Expr> equal;
-    for (size_t l = 0; l < common_loops(s, t); ++l) {
-      for (const VarRef& var : s.loops[l]->vars) {
-        const Expr x = one->values.at(var.get()), y = substitute(other->values.at(var.get()), renamed_);
-        if (l < home || !is_independent(*s.loops[l]->stmt)) {
-          cases.push_back(equal);
-          cases.back().push_back(apply(Op::Ne, {x, y}));
-        }
-        equal.push_back(apply(Op::Eq, {x, y}));
-      }
-    }
-    cases.push_back(equal);
-    return cases;
+    const auto related = [&](Op op, const VarRef& var) {
+      return apply(op, {one->values.at(var.get()), substitute(other->values.at(var.get()), renamed_)});
+    };
+    const auto agree = [&](const VarRef& var) { return related(Op::Eq, var); };
+    const auto differ = [&](size_t l, const VarRef& var) {
+      const StmtNode& loop = *s.loops[l]->stmt;
+      const bool promised = l >= home && is_independent(loop) && (own || !is_private(loop, *memory));
+      return promised ? Expr() : related(Op::Ne, var);
+    };
+    return order_cases(s, t, agree, differ, true);
   }
 
   const Rewrite& rewrite_;
@@ -157,8 +149,8 @@ Legality check_iterations(const Rewrite& rewrite) {
           const Buffer* buffer = all[a].buffer.get();
           if (all[b].buffer.get() != buffer) continue;
           const bool merged = rewrite.merged_by(*s.stmt) || rewrite.merged_by(*t.stmt);
-          const bool placed = rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer) ||
-                              rewrite.buffers.contains(buffer);
+          const bool placed =
+              rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer) || rewrite.buffers.contains(buffer);
           if (!merged && !placed && !rewrite.partial(buffer)) continue;
           if (!all[a].write && !all[b].write) continue;
           if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;

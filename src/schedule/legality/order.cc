@@ -7,101 +7,11 @@
 
 #include "helve/arith/contradictions.h"
 #include "helve/arith/relation_algebra.h"
-#include "helve/ir/expr/chain.h"
-#include "rewrite.h"
+#include "new_pair.h"
 
 namespace helve::legality {
 
 namespace {
-
-/// Two statements of the new region, the variables of the second one renamed.
-class NewPair {
- public:
-  NewPair(const RegionStatement& first, const RegionStatement& second)
-      : first_(first), second_(second), common_(common_loops(first, second)) {
-    for (const VarRef& var : second.vars) {
-      image_.push_back(make_var(var->name, var->dtype, var->span));
-      renamed_[var.get()] = Expr(image_.back());
-    }
-  }
-
-  /// The cases in which the second runs before the first (`turned`), or in a different iteration of a loop that has no
-  /// order (`at_once`): a case for each loop that may put them there.
-  std::vector<std::vector<Expr>> against_order(bool turned, bool at_once) const {
-    std::vector<std::vector<Expr>> cases;
-    std::vector<Expr> equal;
-    for (size_t l = 0; l < common_; ++l) {
-      const bool ordered = !is_independent(*first_.loops[l]->stmt);
-      for (const VarRef& var : first_.loops[l]->vars) {
-        if (ordered && turned) add_case(cases, equal, Op::Gt, var);
-        if (!ordered && at_once) add_case(cases, equal, Op::Ne, var);
-        equal.push_back(relate(Op::Eq, var));
-      }
-    }
-    if (turned && first_.visit >= second_.visit) cases.push_back(equal);
-    return cases;
-  }
-
-  /// The two are in one iteration of the first `count` loops.
-  std::vector<Expr> in_one_iteration(size_t count) const { return related(count, Op::Eq); }
-  /// The cases in which they are not.
-  std::vector<std::vector<Expr>> apart(size_t count) const {
-    std::vector<std::vector<Expr>> cases;
-    for (const Expr& each : related(count, Op::Ne)) cases.push_back({each});
-    return cases;
-  }
-
-  const Substitution& renamed() const { return renamed_; }
-
-  IntegerRelation relation(const ExactEngine& engine, const Expr& condition) const {
-    std::vector<VarRef> tuple = first_.vars;
-    tuple.insert(tuple.end(), image_.begin(), image_.end());
-    return relation_of(IntegerSet(engine, std::move(tuple), condition), first_.vars.size());
-  }
-
-  /// Does the loop without order come first that the two are in different iterations of?
-  bool at_once(const Witness& one, const Witness& other) const {
-    for (size_t l = 0; l < common_; ++l) {
-      for (const VarRef& var : first_.loops[l]->vars) {
-        const size_t at =
-            static_cast<size_t>(std::find(first_.vars.begin(), first_.vars.end(), var) - first_.vars.begin());
-        if (from_end(one, first_.vars.size(), at) != from_end(other, second_.vars.size(), at)) {
-          return is_independent(*first_.loops[l]->stmt);
-        }
-      }
-    }
-    return false;
-  }
-
- private:
-  static int64_t from_end(const Witness& witness, size_t count, size_t at) {
-    return witness[witness.size() - count + at].second;
-  }
-  std::vector<Expr> related(size_t count, Op op) const {
-    std::vector<Expr> out;
-    for (size_t l = 0; l < std::min(count, common_); ++l) {
-      for (const VarRef& var : first_.loops[l]->vars) out.push_back(relate(op, var));
-    }
-    return out;
-  }
-  Expr relate(Op op, const VarRef& var) const { return apply(op, {Expr(var), renamed_.at(var.get())}); }
-  void add_case(std::vector<std::vector<Expr>>& cases, const std::vector<Expr>& equal, Op op, const VarRef& var) const {
-    cases.push_back(equal);
-    cases.back().push_back(relate(op, var));
-  }
-
-  const RegionStatement& first_;
-  const RegionStatement& second_;
-  const size_t common_;
-  std::vector<VarRef> image_;
-  Substitution renamed_;
-};
-
-Expr any_of(const std::vector<std::vector<Expr>>& cases) {
-  std::vector<Expr> out;
-  for (const std::vector<Expr>& each : cases) out.push_back(each.empty() ? bool_imm(true) : conjunction(each));
-  return chain(Op::Or, out);
-}
 
 class OrderCheck {
  public:
@@ -181,7 +91,7 @@ class OrderCheck {
       }
     }
 
-    void drop_from(std::vector<std::vector<Expr>>& cases) {
+    void drop_from(OrderCases& cases) {
       std::erase_if(cases, [&](const std::vector<Expr>& wrong) {
         for (size_t n = 0; n < orders_.size(); ++n) {
           if (!is_impossible(n, wrong)) return false;
@@ -215,7 +125,7 @@ class OrderCheck {
     const size_t i_, k_;
     const NewPair& pair_;
     Substitution values_;  ///< of the variables of both old instances
-    std::vector<std::vector<Expr>> orders_;
+    OrderCases orders_;
     std::vector<Expr> base_;
   };
 
@@ -240,31 +150,31 @@ class OrderCheck {
     if (is_deferred(each.first_access, i) || is_deferred(each.second_access, k)) return false;
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
     Impossible impossible(*this, each, i, k, pair);
-    std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+    OrderCases against = pair.against_order(!each.reduction, true);
     impossible.drop_from(against);
     if (worsen(out_, ask(against, each, i, k, pair, RewriteFault::Turned))) return true;
     if (each.reduction && !out_.reassociates) {
-      std::vector<std::vector<Expr>> reordered = pair.against_order(true, false);
+      OrderCases reordered = pair.against_order(true, false);
       impossible.drop_from(reordered);
       const std::optional<IntegerRelation> some = instances(reordered, each, i, k, pair);
       out_.reassociates = some && pairs_of(*some).emptiness().verdict != Verdict::Proved;
     }
-    std::vector<std::vector<Expr>> apart = pair.apart(loops_around_memory(each, i));
+    OrderCases apart = pair.apart(loops_around_memory(each, i));
     impossible.drop_from(apart);
     return worsen(out_, ask(apart, each, i, k, pair, RewriteFault::Memory));
   }
 
   /// The new instances of a dependence in one of the cases; nothing if there are none.
-  std::optional<IntegerRelation> instances(const std::vector<std::vector<Expr>>& cases, const Dependence& each,
-                                           size_t i, size_t k, const NewPair& pair) {
+  std::optional<IntegerRelation> instances(const OrderCases& cases, const Dependence& each, size_t i, size_t k,
+                                           const NewPair& pair) {
     if (cases.empty() || !rewrite_.before.pairs(each)) return std::nullopt;
     return intersection_of(pairs(*rewrite_.before.pairs(each), i, k),
                            pair.relation(rewrite_.before.engine, any_of(cases)));
   }
 
   /// Are there instances in one of the cases, which are wrong?
-  Legality ask(const std::vector<std::vector<Expr>>& cases, const Dependence& each, size_t i, size_t k,
-               const NewPair& pair, RewriteFault fault) {
+  Legality ask(const OrderCases& cases, const Dependence& each, size_t i, size_t k, const NewPair& pair,
+               RewriteFault fault) {
     const std::optional<IntegerRelation> wrong = instances(cases, each, i, k, pair);
     if (wrong) return found(wrong->is_empty(), each, i, k, pair, fault);
     Legality out;
@@ -308,7 +218,7 @@ class OrderCheck {
     for (const Dependence& each : dependences_through(rewrite_.before, buffer)) {
       const bool refuted = for_each_pair(each, [&](size_t i, size_t k) {
         const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
-        std::vector<std::vector<Expr>> against = pair.against_order(!each.reduction, true);
+        OrderCases against = pair.against_order(!each.reduction, true);
         const std::vector<Expr> together = pair.in_one_iteration(loops_around_memory(each, i));
         for (std::vector<Expr>& wrong : against) wrong.insert(wrong.end(), together.begin(), together.end());
         Impossible(*this, each, i, k, pair).drop_from(against);
@@ -347,10 +257,9 @@ class OrderCheck {
       }
       const auto [at, fresh] = known.emplace(&memory, execution);
       const Execution& first = at->second;
-      const bool alike =
-          first.now == execution.now &&
-          std::equal(first.old.begin(), first.old.end(), execution.old.begin(), execution.old.end(),
-                     [](const Expr& one, const Expr& other) { return same_expr(one, other); });
+      const bool alike = first.now == execution.now &&
+                         std::equal(first.old.begin(), first.old.end(), execution.old.begin(), execution.old.end(),
+                                    [](const Expr& one, const Expr& other) { return same_expr(one, other); });
       if (!fresh && !alike) return false;
     }
     return true;

@@ -11,7 +11,6 @@
 #include "helve/arith/simplify.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/chain.h"
-#include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/update.h"
 
@@ -27,21 +26,9 @@ const RegionStatement* statement_at(const std::vector<RegionStatement>& all, siz
   return at != all.end() && at->visit == visit ? &*at : nullptr;
 }
 
-/// What holds around the region: ranges of loops, conditions, extents.
-std::vector<Expr> conditions_around(const AccessModel& model) {
-  PathConditions query(model);
-  for (const Expr& condition : conditions_of_calls(*model.function)) query.require(condition);
-  for (const StepRef& step : model.around) {
-    if (!step->begins.empty() || step->value || step->condition) query.add(*step);
-  }
-  return query.conditions();
-}
-
 /// Is the buffer allocated by the new region only?
 bool is_new(const Rewrite& rewrite, const Buffer* buffer) {
-  const std::vector<Access>& old = rewrite.before.model.accesses;
-  const bool known = std::any_of(old.begin(), old.end(), [&](const Access& a) { return a.buffer.get() == buffer; });
-  return !known && rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer);
+  return rewrite.after.home.contains(buffer) && !rewrite.before.model.home.contains(buffer);
 }
 
 const Store* as_store(const StmtNode& s) { return s.kind == StmtKind::Store ? static_cast<const Store*>(&s) : nullptr; }
@@ -192,14 +179,6 @@ Substitution instance_values(const RegionStatement& old, const RegionStatement& 
 
 }  // namespace
 
-size_t loops_around(const AccessModel& model, const Buffer& buffer) {
-  const auto home = model.home.find(&buffer);
-  if (home == model.home.end()) return 0;
-  size_t count = 0;
-  for (size_t i = model.around.size(); i < home->second.size(); ++i) count += !home->second[i]->begins.empty();
-  return count;
-}
-
 const Partial* Rewrite::partial(const Buffer* memory) const {
   const auto is_it = [&](const Partial& each) { return each.memory == memory; };
   const auto at = std::find_if(partials.begin(), partials.end(), is_it);
@@ -229,7 +208,7 @@ void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement&
   PathConditions query(model);
   for (size_t i = model.around.size(); i < statement.path.size(); ++i) {
     const Step& step = *statement.path[i];
-    if (step.begins.empty() && !step.value && !step.condition) continue;  // a name of what is not known
+    if (!says_something(step)) continue;
     query.add(step);
     copy.steps.resize(query.conditions().size(), &step);
   }
@@ -252,7 +231,7 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
   Rewrite out{before, access_model(*before.function, before.region, after), {}, {}, {}, {}};
   for (const BufferRef& buffer : by_value) out.staged.insert(buffer.get());
   out.statements = region_statements(out.after);
-  out.given = conditions_around(before.model);
+  out.given = conditions_around(before.model).conditions();
   for (const Origin& origin : origins) {
     HELVE_CHECK(
         origin.after_visit < out.after.visits.size() && out.after.visits[origin.after_visit].stmt == origin.after,

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "helve/analysis/region_order.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 
@@ -69,9 +70,6 @@ struct Rewrite {
   const RegionStatement& was(const Copy& copy) const { return before.statements[copy.was]; }
 };
 
-/// The loops of the region around a buffer's allocation.
-size_t loops_around(const AccessModel& model, const Buffer& buffer);
-
 /// The conditions under which an instance runs, as those of a copy are given.
 void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement& statement);
 
@@ -97,6 +95,8 @@ Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, con
 Legality check_statements(Rewrite& rewrite);
 /// Does every instance run, and none twice? Stores whose values alone count may.
 Legality check_instances(const Rewrite& rewrite);
+/// Do the blocks of a grid run what they ran of loops that deal their iterations to them?
+Legality check_dealt(const Rewrite& rewrite);
 /// Does every read of staged memory see the same write, and does such memory hold the same in the end?
 Legality check_values(const Rewrite& rewrite);
 /// Do iterations of loops without order leave staged and moved memory of each other alone?

@@ -6,22 +6,18 @@
 
 #include <algorithm>
 
+#include "helve/analysis/dependence.h"
 #include "helve/analysis/instance_pair.h"
+#include "helve/analysis/region_order.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
-#include "helve/ir/tensor/call_facts.h"
 
 namespace helve::legality {
 
 Expr equal(const Expr& a, const Expr& b) { return apply(Op::Eq, {a, b}); }
 
-PathQuery::PathQuery(const AccessModel& model) : model_(model), path_(model) {
-  for (const Expr& condition : conditions_of_calls(*model.function)) path_.require(condition);
-  for (const StepRef& step : model.around) {
-    if (says_something(*step)) path_.add(*step);
-  }
-  outside_ = path_.vars().size();
-}
+PathQuery::PathQuery(const AccessModel& model)
+    : model_(model), path_(conditions_around(model)), outside_(path_.vars().size()) {}
 
 void PathQuery::add(const Path& path, const Substitution& renamed) {
   for (size_t i = model_.around.size(); i < path.size(); ++i) {
@@ -86,12 +82,9 @@ bool Times::allocates(const Buffer& buffer) const {
          });
 }
 
-size_t Times::loops_around(const Buffer& buffer) const {
-  if (!allocates(buffer)) return 0;
-  const Path& path = model_.home.at(&buffer);
-  size_t count = 0;
-  for (size_t i = model_.around.size(); i < path.size(); ++i) count += !path[i]->begins.empty();
-  return count;
+bool Times::is_forgotten_at(const RegionStatement& s, const Buffer& buffer) const {
+  const auto inner = s.loops.begin() + static_cast<int64_t>(std::min(loops_around(model_, buffer), s.loops.size()));
+  return std::any_of(inner, s.loops.end(), [&](const StepRef& loop) { return is_forgotten(*loop->stmt, buffer); });
 }
 
 std::vector<Expr> Times::of(const RegionStatement& s) const {
@@ -129,25 +122,27 @@ std::optional<IntegerRelation> Times::meetings(const RegionStatement& s, const A
   PathQuery query(model_);
   InstancePair two(query.conditions());
   two.separate(other.path, model_.around.size());
-  const size_t home = loops_around(*access.buffer);
-  std::vector<Expr> cases, same;
-  for (size_t l = 0; l < common_loops(t, s); ++l) {
-    for (const VarRef& var : s.loops[l]->vars) {
-      if (l >= home) {
-        same.push_back(when == When::Before ? two.after(var) : two.before(var));
-        cases.push_back(conjunction(same));
-        same.pop_back();
-      }
-      same.push_back(two.agree(var));
-    }
+  const Buffer& buffer = *access.buffer;
+  const size_t home = loops_around(model_, buffer), common = common_loops(t, s);
+  const RegionStatement &earlier = when == When::Before ? t : s, &later = when == When::Before ? s : t;
+  for (size_t l = std::max(home, common); l < later.loops.size(); ++l) {
+    if (is_forgotten(*later.loops[l]->stmt, buffer)) return std::nullopt;
   }
-  if (when == When::Before ? t.visit < s.visit : s.visit < t.visit) {
-    cases.push_back(same.empty() ? bool_imm(true) : conjunction(same));
+  for (size_t l = std::max(home, common); l < earlier.loops.size(); ++l) {
+    if (!is_forgotten(*earlier.loops[l]->stmt, buffer)) continue;
+    doubt(fmt::format("which iteration of a T.Persistent loop wrote '{}' last is not known", buffer.name));
   }
+  const auto agree = [&](const VarRef& var) { return two.agree(var); };
+  const auto apart = [&](size_t l, const VarRef& var) {
+    if (l < home || is_forgotten(*s.loops[l]->stmt, buffer)) return Expr();
+    return when == When::Before ? two.after(var) : two.before(var);
+  };
+  const OrderCases cases =
+      order_cases(s, t, agree, apart, when == When::Before ? t.visit < s.visit : s.visit < t.visit);
   if (cases.empty()) return std::nullopt;
   query.add(access.path);
   query.add(other.path, two.renamed());
-  query.require(chain(Op::Or, cases));
+  query.require(any_of(cases));
   two.touch(begins_of(access), begins_of(other));
   for (const auto& [here, then] : also) query.require(equal(here, two.second(then)));
   if (!query.doubts().empty()) doubt(query.doubts());

@@ -53,8 +53,8 @@ class Times {
   /// { tuple -> a time } without pairs.
   IntegerRelation nothing(std::vector<VarRef> tuple) const;
   /// { variables of `s` -> times of `t` : what they access is one element of one execution of its allocation, the
-  /// second one before, or after, the first, and pairs of expressions over the two are equal }. Nothing if no instance
-  /// has that order. Both accesses are simple.
+  /// second one before, or after, the first, with nothing forgotten between them, and pairs of expressions over the two
+  /// are equal }. Nothing if no instance has that order. Both accesses are simple.
   std::optional<IntegerRelation> meetings(const RegionStatement& s, const Access& access, const RegionStatement& t,
                                           const Access& other, When when,
                                           const std::vector<std::pair<Expr, Expr>>& also = {});
@@ -67,15 +67,14 @@ class Times {
   bool is_simple(const RegionStatement& s, const Access& access);
   /// Is the buffer allocated in the region?
   bool allocates(const Buffer& buffer) const;
+  /// Does a loop of the region around the statement forget what the buffer held?
+  bool is_forgotten_at(const RegionStatement& s, const Buffer& buffer) const;
 
   void doubt(const std::string& reason);
   /// Why answers are not those of the program; empty if they are.
   const std::string& doubts() const { return doubt_; }
 
  private:
-  /// The loops of the region around the allocation: in each of their iterations it is other memory.
-  size_t loops_around(const Buffer& buffer) const;
-
   const ExactEngine& engine_;
   const AccessModel& model_;
   const std::vector<RegionStatement>& statements_;

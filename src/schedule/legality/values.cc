@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/path_conditions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
-#include "inlined.h"
-#include "rewrite.h"
+#include "reads.h"
 
 namespace helve::legality {
 
@@ -74,7 +72,7 @@ class ValueCheck {
     }
     for (const Copy& copy : rewrite_.copies) {
       std::vector<Read> reads;
-      if (!reads_of(copy, reads)) return unknown("a read of the statement is none of its accesses");
+      if (!reads_of(rewrite_, copy, reads)) return unknown("a read of the statement is none of its accesses");
       for (const Read& read : reads) {
         if (worsen(out, same_source(read))) return out;
       }
@@ -89,16 +87,6 @@ class ValueCheck {
   }
 
  private:
-  /// A read of an instance of an old statement, and what is read in its place: an element by an access, or the value
-  /// that a store would have put there.
-  struct Read {
-    const Copy* copy;
-    const Access* was;
-    const Access* now;
-    const InlinedLoad* inlined = nullptr;
-    bool certain = true;  ///< must the new load see the same wherever both are read?
-  };
-
   static Legality unknown(const std::string& reason) {
     Legality out;
     out.reason = reason;
@@ -113,76 +101,6 @@ class ValueCheck {
     if (!rewrite_.before.pairs(each)) return {};
     return fmt::format("'{}' and '{}' may share memory", a.name, b.name);
   }
-
-  static std::vector<const Access*> reads_by(const std::vector<Access>& all, const RegionStatement& s,
-                                             const ExprNode* load) {
-    std::vector<const Access*> found;
-    for (size_t a = s.first; a < s.last; ++a) {
-      if (!all[a].write && all[a].load == load) found.push_back(&all[a]);
-    }
-    return found;
-  }
-
-  /// Reads by loads that stand for each other, and those of the elements that updates change. False if the statement
-  /// has others of staged memory.
-  bool reads_of(const Copy& copy, std::vector<Read>& out) const {
-    const std::vector<Access>&old = rewrite_.before.model.accesses, &made = rewrite_.after.accesses;
-    const RegionStatement &was = rewrite_.was(copy), &now = *copy.now;
-    Matcher matcher(rewrite_, copy);
-    matcher.same_statement();
-    if (!add_loads(copy, now, matcher.moved(), out)) return false;
-    const auto old_elements = reads_by(old, was, nullptr), new_elements = reads_by(made, now, nullptr);
-    if (old_elements.size() != new_elements.size()) return false;
-    for (size_t i = 0; i < old_elements.size(); ++i) {
-      if (is_staged(*old_elements[i]) || is_staged(*new_elements[i])) {
-        out.push_back({&copy, old_elements[i], new_elements[i]});
-      }
-    }
-    for (const MatchedValue& value : matcher.inlined()) {
-      for (const Access* read : reads_by(old, was, value.inlined->load)) {
-        out.push_back({&copy, read, nullptr, value.inlined});
-      }
-      if (!add_loads(*value.inlined->writer, now, value.loads, out)) return false;
-    }
-    // What stands in loops of unknown length is no load of the statement.
-    std::set<const Access*> judged;
-    for (Read& read : out) {
-      read.certain = stands_for_one(read, out);
-      judged.insert({read.was, read.now});
-    }
-    const auto all_judged = [&](const std::vector<Access>& all, const RegionStatement& s) {
-      return std::all_of(all.begin() + static_cast<int64_t>(s.first), all.begin() + static_cast<int64_t>(s.last),
-                         [&](const Access& a) { return a.write || !is_staged(a) || judged.contains(&a); });
-    };
-    return all_judged(old, was) && all_judged(made, now);
-  }
-
-  /// A load that occurs several times reads under the conditions of each place, so that each old read is compared with
-  /// each new one.
-  bool add_loads(const Copy& copy, const RegionStatement& now, const std::vector<LoadPair>& loads,
-                 std::vector<Read>& out) const {
-    std::set<LoadPair> known;
-    for (const LoadPair& pair : loads) {
-      if (!known.insert(pair).second) continue;
-      const auto olds = reads_by(rewrite_.before.model.accesses, rewrite_.was(copy), pair.first);
-      const auto nows = reads_by(rewrite_.after.accesses, now, pair.second);
-      if (olds.empty() || nows.empty()) return false;
-      for (const Access* was : olds) {
-        for (const Access* is : nows) out.push_back({&copy, was, is});
-      }
-    }
-    return true;
-  }
-
-  /// Is the new load in the place of no other old one? Else it need not see what this one saw where both are read.
-  static bool stands_for_one(const Read& read, const std::vector<Read>& all) {
-    return std::all_of(all.begin(), all.end(), [&](const Read& other) {
-      if (!read.now || !other.now || other.now->load != read.now->load) return true;
-      return other.copy == read.copy && other.was->load == read.was->load;
-    });
-  }
-
-  bool is_staged(const Access& access) const { return rewrite_.staged.contains(access.buffer.get()); }
 
   Legality same_source(const Read& read) {
     const Copy& copy = *read.copy;

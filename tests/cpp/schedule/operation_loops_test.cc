@@ -181,6 +181,28 @@ TEST(OperationLegality, OperandsThatMayBeTheResultAreReadBeforeItIsWritten) {
   EXPECT_NE(product.check(RegionForm::Operation).verdict, Verdict::Proved);
 }
 
+/// A maximum is the same in any order, a sum of floats need not be.
+TEST(OperationLegality, AMaximumIsOfNoOrder) {
+  const VarRef i = make_var("i"), k = make_var("k");
+  const BufferRef a = param("A", kFloat32, {3, 5}), s = param("S", kFloat32, {3});
+  const auto found = [&](TileOpcode opcode, StoreMode mode) {
+    const Stmt was = update(s, {Expr(i)}, load(a, {Expr(i), Expr(k)}), mode);
+    const FunctionRef f = function("f", {a, s}, serial(i, idx(3), {serial(k, idx(5), {was})}));
+    const Stmt op = tile_op(opcode, {whole_region(a), whole_region(s), int64_t{1}, false});
+    const OperationLoops loops = operation_loops(as_operation(op)).value();
+    const Stmt after = loops.parts.at(0).loop;
+    const std::vector<VarRef>& vars = loops.parts[0].vars;
+    const Origin origin{as<For>(after)->body.get(), 1, 2, {{i, Expr(vars[0])}, {k, Expr(vars[1])}}};
+    return check_rewrite(*f, f->body, after, {origin}, ExactEngine(), {}, RegionForm::Operation);
+  };
+  const Legality maximum = found(TileOpcode::ReduceMax, StoreMode::Max),
+                 sum = found(TileOpcode::ReduceSum, StoreMode::Add);
+  EXPECT_EQ(maximum.verdict, Verdict::Proved) << text_of(maximum);
+  EXPECT_FALSE(maximum.reassociates);
+  EXPECT_EQ(sum.verdict, Verdict::Proved) << text_of(sum);
+  EXPECT_TRUE(sum.reassociates);
+}
+
 TEST(OperationLegality, WhatNeverRunsNeedsNoOrigin) {
   const VarRef i = make_var("i"), j = make_var("j");
   const BufferRef a = param("A", kFloat32, {8});
@@ -192,6 +214,18 @@ TEST(OperationLegality, WhatNeverRunsNeedsNoOrigin) {
     const Legality found = check_rewrite(*f, f->body, after, {{was.get(), 2, 1, {}}}, ExactEngine());
     EXPECT_EQ(found.verdict, limit == 8 ? Verdict::Proved : Verdict::Refuted) << text_of(found);
   }
+}
+
+/// Who knows whether it runs is not who knows that it does not.
+TEST(OperationLegality, WhatMayRunNeedsOne) {
+  const VarRef i = make_var("i"), j = make_var("j");
+  const BufferRef a = param("A", kFloat32, {8}), b = param("B", kFloat32, {8});
+  const Stmt was = store(a, {Expr(i)}, f32(1));
+  const FunctionRef f = function("f", {a, b}, serial(i, idx(8), {was}));
+  const Stmt extra = if_then(less(load(b, {Expr(j)}), f32(4)), store(a, {Expr(j)}, f32(2)));
+  const Stmt after = seq({serial(i, idx(8), {was}), serial(j, idx(8), {extra})});
+  const Legality found = check_rewrite(*f, f->body, after, {{was.get(), 2, 1, {}}}, ExactEngine());
+  EXPECT_EQ(found.fault, RewriteFault::Added);
 }
 
 }  // namespace

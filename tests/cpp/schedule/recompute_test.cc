@@ -159,6 +159,15 @@ TEST(Recompute, AnAtomicStoreRunsOnce) {
 }
 
 /// A store to a buffer that is not judged by values is none to one that is.
+/// What stands there before an atomic update is a part of what stands there behind it.
+TEST(Recompute, AStoreInFrontOfAnAtomicOneRuns) {
+  const Stmt first = store(kA, {idx(0)}, int_imm(1, kInt32));
+  const Stmt added = store(kA, {idx(0)}, load(kB, {idx(0)}), {}, StoreMode::AtomicAdd);
+  const Stmt before = seq({first, added});
+  const FunctionRef f = function("f", {kA, kB}, before);
+  EXPECT_NE(check_rewrite(*f, before, added, {{added.get(), 0, 2, {}}}, ExactEngine(), {kA}).verdict, Verdict::Proved);
+}
+
 TEST(Recompute, AStoreElsewhereIsAnotherStatement) {
   const BufferRef c = shared("C", kInt32, {8});
   const Stmt stored = store(c, {Expr(kI)}, load(kB, {Expr(kI)})), other = store(kA, {Expr(kI)}, load(kB, {Expr(kI)}));

@@ -81,6 +81,35 @@ TEST(Reductions, TheyAreOfTheOperatorOfTheReduction) {
                           "A[o * 4 + j], \"max\")' that it comes from");
 }
 
+TEST(Reductions, TheyHoldWhatTheResultHolds) {
+  constexpr DType kInt8{TypeCode::Int, 8};
+  Sum sum;
+  sum.a = param("A", kInt8, {8});
+  sum.was = store(sum.c, {idx(0)}, load(sum.a, {kAt}), {}, StoreMode::Add);
+  const auto found = [&](DType dtype) {
+    sum.memory = shared("W", dtype, {4});
+    sum.now = store(sum.memory, {Expr(j)}, load(sum.a, {kAt}), {}, StoreMode::Add);
+    return sum.check({sum.filled(int_imm(0, dtype)), sum.updates(), sum.merged()}).verdict;
+  };
+  EXPECT_EQ(found(kInt32), Verdict::Proved);
+  EXPECT_NE(found(kInt8), Verdict::Proved) << "a sum that wraps sooner";
+}
+
+/// Iterations have a sum each, and would share a partial result of it.
+TEST(Reductions, WhatIterationsHaveForThemselvesTheyDoNotShare) {
+  const BufferRef a = param("A", kInt32, {8}), s = make_buffer("S", kInt32, MemoryScope::Local, {idx(1)}),
+                  memory = shared("W", kInt32, {1});
+  const Stmt was = store(s, {idx(0)}, load(a, {Expr(j)}), {}, StoreMode::Add);
+  const Stmt now = store(memory, {idx(0)}, load(a, {Expr(j)}), {}, StoreMode::Add);
+  const Stmt before = loop(j, 8, was, LoopKind::Parallel);
+  const Stmt after =
+      seq({alloc(memory), store(memory, {idx(0)}, int_imm(0, kInt32)), loop(j, 8, now, LoopKind::Parallel),
+           store(s, {idx(0)}, load(memory, {idx(0)}), {}, StoreMode::Add)});
+  const FunctionRef f = function("f", {a}, seq({alloc(s), before}));
+  const Legality found = check_rewrite(*f, before, after, {{now.get(), 4, 1, {}}}, ExactEngine());
+  EXPECT_EQ(found.fault, RewriteFault::Shared) << text_of(found);
+}
+
 TEST(Reductions, TheyMayLiveForAnIterationOrRunInAParallelLoop) {
   const Sum sum;
   const Legality inside =

@@ -186,6 +186,24 @@ TEST(Values, AStoreThatConvertsIsNoCopy) {
   EXPECT_EQ(found(was, seq({alloc(w), loop_over_i(seq({in, was}))}), was).fault, RewriteFault::Added);
 }
 
+/// Threads that work together are one statement, which writes many elements.
+TEST(Values, AnElementOfAStatementIsNoOtherOne) {
+  const VarRef tx = make_var("tx");
+  const BufferRef registers = make_buffer("F", kInt32, MemoryScope::Fragment, {idx(32)}),
+                  written = param("C", kInt32, {32}), w = shared("W", kInt32, {1});
+  const Stmt exchange = store(written, {Expr(tx)}, load(registers, {idx(31) - Expr(tx)}));
+  const Stmt threads = for_loop(LoopKind::Thread, {tx}, {idx(0)}, {idx(32)}, exchange);
+  const Stmt was = store(kB, {idx(0)}, load(written, {idx(0)})), now = store(kB, {idx(0)}, load(w, {idx(0)}));
+  const Stmt before = seq({alloc(registers), threads, was});
+  const FunctionRef f = function("f", {written, kB}, before);
+  for (const int64_t element : {0, 1}) {
+    const Stmt copy = store(w, {idx(0)}, load(written, {idx(element)}));
+    const Stmt after = seq({alloc(registers), alloc(w), threads, copy, now});
+    const std::vector<Origin> origins = {{threads.get(), 3, 2, {}}, {now.get(), 6, 4, {}}};
+    EXPECT_NE(check_rewrite(*f, before, after, origins, ExactEngine()).verdict, Verdict::Proved) << element;
+  }
+}
+
 class RandomCopies : public ::testing::TestWithParam<uint32_t> {};
 TEST_P(RandomCopies, AreLegalAsTheirRunsAre) {
   const uint32_t count = long_tests() ? 600 : 40;
