@@ -159,6 +159,24 @@ struct Prefetch final : StmtNode {
   }
 };
 
+/// Says something to whoever runs the program, once for each execution: a fault ends the call with an error, and
+/// nothing behind it happens; otherwise a line is printed. Both give the text and the values by their names. It
+/// accesses what the values read, is executed exactly as often as the program says, and keeps the order of the
+/// statements around.
+struct Report final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Report;
+  bool fault = false;
+  std::string text;
+  std::vector<std::string> names;  ///< of the values
+  std::vector<Expr> values;
+  int64_t around = 0;  ///< the first so many of them say which block and which iteration it is
+  Report() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("fault", &Report::fault), field("text", &Report::text), field("names", &Report::names),
+                      field("values", &Report::values), field("around", &Report::around)};
+  }
+};
+
 /// Stores a tile elementwise; all operands are read before anything is written. Legal only in a tile loop.
 struct TileStore final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileStore;
@@ -194,14 +212,10 @@ struct For final : StmtNode {
   Stmt body;
   For() : StmtNode(kKind) {}
   static constexpr auto fields() {
-    return std::tuple{field("loop", &For::loop),
-                      field("begins", &For::begins),
-                      field("extents", &For::extents),
-                      field("num_stages", &For::num_stages),
-                      field("scheduled", &For::scheduled),
-                      field("rolled", &For::rolled),
-                      definition("vars", &For::vars),
-                      field("body", &For::body)};
+    return std::tuple{field("loop", &For::loop),           field("begins", &For::begins),
+                      field("extents", &For::extents),     field("num_stages", &For::num_stages),
+                      field("scheduled", &For::scheduled), field("rolled", &For::rolled),
+                      definition("vars", &For::vars),      field("body", &For::body)};
   }
 };
 
@@ -379,6 +393,9 @@ Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, 
 /// A store of a vector's lanes, in accesses of `width` bytes.
 Stmt store_vector(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t width, Span span = {});
 Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
+/// The first `around` values say where the program is. BadArgument for more than kMostReported values.
+Stmt report(bool fault, std::string text, std::vector<std::string> names, std::vector<Expr> values, int64_t around,
+            Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
               int num_stages = 1, Span span = {}, bool scheduled = false);
