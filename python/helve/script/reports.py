@@ -44,8 +44,8 @@ def fail(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     """A fault."""
     arguments = match(expressions.context, language.fail, call)
     if not arguments.rest:
-        raise _missing(expressions, arguments, "message")
-    text = _literal(expressions, language.fail, "message", arguments.rest[0])
+        raise _missing(expressions, arguments, "values")
+    text = _literal(expressions, language.fail, "values", arguments.rest[0])
     return [_report(expressions, arguments, text, arguments.rest[1:])]
 
 

@@ -210,7 +210,7 @@ Stmt report(bool fault, std::string text, std::vector<std::string> names, std::v
                      {"parameter", std::string("values")},
                      {"value", fmt::format("{} values", count)},
                      {"reason", fmt::format("it takes {}, with those of the loops around it", kMostReported)},
-                     {"remedy", std::string("print them by several calls")}});
+                     {"remedy", std::string("give fewer, or print by several calls")}});
   }
   return make<Report>(span, [&](Report& n) {
     n.fault = fault;

@@ -182,8 +182,8 @@ void failing_kernel(const LaunchConfig& config, void** parameters) {
 
 Plan failing_plan() {
   Plan plan = add_plan();
-  KernelReport line{.text = "a line"},
-      fault{.fault = true, .text = "positive", .values = {{"x", ReportedType::Signed}}};
+  const KernelReport line{false, "a line", {}, 0, {}};
+  const KernelReport fault{true, "positive", {{"x", ReportedType::Signed}}, 0, {}};
   std::get<Launch>(plan.steps[0].node).reports = {line, fault};
   return plan;
 }

@@ -31,7 +31,8 @@ Plan failing_plan(int64_t blocks) {
   plan.slots = {"k"};
   plan.scalar_params = {{"k", {kDLInt, 64, 1}, 0}};
   Launch launch{0, "failing_0", P(blocks), {}, {P::slot(0)}};
-  KernelReport line{.text = "a line"}, fault{.fault = true, .text = "holds", .values = {{"b", ReportedType::Signed}}};
+  const KernelReport line{false, "a line", {}, 0, {}};
+  const KernelReport fault{true, "holds", {{"b", ReportedType::Signed}}, 0, {}};
   launch.reports = {line, fault};
   plan.steps = {{launch}};
   return plan;
