@@ -230,3 +230,43 @@ def slot(value, dtype):
 def test_the_text_compiles(arch, recwarn):
     helve.compile(everything(), target="cuda", arch=arch)
     assert not recwarn.list
+
+
+# Schedules.
+
+
+def lines_program():
+    @T.prim_func
+    def main(A: T.Tensor((8, 9), "int32"), B: T.Tensor((8,), "int32")):
+        with T.Kernel(1):
+            for k in T.serial(8):
+                B[k] = 1
+            for i in T.serial(8):
+                for j in T.serial(9):
+                    T.print("a line", A[i, j])
+
+    return main
+
+
+@pytest.mark.parametrize("step", [
+    lambda s: s.reorder("j", "i"), lambda s: s.parallel("i"), lambda s: s.vectorize("j"), lambda s: s.reverse("i"),
+    lambda s: s.join("k", "i"),
+])
+def test_schedules_do_not_change_the_order_of_lines(step):
+    s = helve.Schedule(lines_program())
+    with pytest.raises(helve.Error, match="would change results: .*T.print"):
+        step(s)
+
+
+@pytest.mark.parametrize("step", [
+    lambda s: s.split("i", 3), lambda s: s.fuse("i", "j"), lambda s: s.cut("j", 4), lambda s: s.unroll("j"),
+    lambda s: s.parallel("k"), lambda s: s.shift("i", 2),
+])
+def test_schedules_that_keep_the_order_of_lines(step, capfd):
+    s = helve.Schedule(lines_program())
+    step(s)
+    arguments = [np.arange(72, dtype="int32").reshape(8, 9), np.zeros(8, "int32")]
+    for program in (lines_program(), s.function):
+        helve.compile(program)(*arguments)
+    lines = [line.partition(": ")[2] for line in lines_of(capfd)]
+    assert len(lines) == 144 and lines[:72] == lines[72:]
