@@ -44,6 +44,10 @@ void call_kernel(const CompiledKernel& kernel, const py::args& args) {
   options.stream = arguments.stream();
   bool may_have_written = false;
   options.may_have_written = &may_have_written;
+  if (kernel.prints()) {  // what Python has printed comes first
+    const py::object stdout_of_python = py::module_::import("sys").attr("stdout");
+    if (!stdout_of_python.is_none()) stdout_of_python.attr("flush")();
+  }
   try {
     run_with_room([&] { kernel.call(arguments.tensors(), arguments.scalars(), options); });
   } catch (const InternalError& fault) {
@@ -53,6 +57,19 @@ void call_kernel(const CompiledKernel& kernel, const py::args& args) {
     throw;
   }
   arguments.count_writes();
+}
+
+/// Calls `print` with each line; none for None. Copies are made by threads without the lock.
+std::function<void(const std::string&)> receiver(const py::object& print) {
+  if (print.is_none()) return {};
+  const std::shared_ptr<py::object> kept(new py::object(print), [](py::object* held) {
+    const Locked lock;
+    delete held;
+  });
+  return [kept](const std::string& line) {
+    const Locked lock;
+    (*kept)(line);
+  };
 }
 
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
@@ -149,11 +166,12 @@ void bind_driver(py::module_& module) {
   module.def(
       "interpreted",
       [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps, int64_t placement,
-         int64_t roles) {
+         int64_t roles, const py::object& print) {
         return std::const_pointer_cast<CompiledKernel>(interpreted(f, check ? parse_checks(*check) : interp::Checks{},
-                                                                   steps, placement, roles));
+                                                                   steps, placement, roles, receiver(print)));
       },
       py::arg("function"), py::arg("check"), py::arg("steps") = 0, py::arg("placement") = 0, py::arg("roles") = 0,
+      py::arg("print") = py::none(),
       "A function at any stage under the interpreter, without a question asked before its calls.");
   module.def(
       "reproducer",

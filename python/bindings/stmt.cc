@@ -56,6 +56,7 @@ void bind_nodes(py::module_& module) {
   bind_node<Bind, StmtNode>(module, "Bind", "Names a scalar value.");
   bind_node<Store, StmtNode>(module, "Store", "Stores one element, or combines a value with it.");
   bind_node<Prefetch, StmtNode>(module, "Prefetch", "Asks for an element that is read soon.");
+  bind_node<Report, StmtNode>(module, "Report", "Prints a line, or ends the call with a fault.");
   bind_node<TileStore, StmtNode>(module, "TileStore", "Stores a tile elementwise.");
   bind_node<For, StmtNode>(module, "For", "A rectangular loop.");
   bind_node<ForTiles, StmtNode>(module, "ForTiles", "A loop over the tiles of a buffer.");
@@ -125,6 +126,8 @@ void bind_stmt(py::module_& module) {
   module.def("store_nontemporal", &store_nontemporal, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("piece"), py::arg("span") = nowhere);
   module.def("prefetch", &prefetch, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
+  module.def("report", &report, py::arg("fault"), py::arg("text"), py::arg("names"), py::arg("values"),
+             py::arg("around"), py::arg("span") = nowhere);
   module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("span") = nowhere);
   module.def("for_loop",

@@ -1,7 +1,7 @@
 """Types of the C++ core, for editors and checkers."""
 
 from typing import Any, overload
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -516,6 +516,21 @@ class Prefetch(Stmt):
     @property
     def indices(self) -> list[Expr]: ...
 
+class Report(Stmt):
+    """Prints a line, or ends the call with a fault."""
+
+    fields: tuple[str, ...]
+    @property
+    def fault(self) -> bool: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def values(self) -> list[Expr]: ...
+    @property
+    def around(self) -> int: ...
+
 class TileStore(Stmt):
     """Stores a tile elementwise."""
 
@@ -815,6 +830,8 @@ def store_nontemporal(
     buffer: Buffer, indices: Sequence[Expr], value: Expr, piece: int, span: Span = ...
 ) -> Stmt: ...
 def prefetch(buffer: Buffer, indices: Sequence[Expr], span: Span = ...) -> Stmt: ...
+def report(fault: bool, text: str, names: Sequence[str], values: Sequence[Expr], around: int,
+           span: Span = ...) -> Stmt: ...
 def tile_store(buffer: Buffer, indices: Sequence[Expr], value: Expr, span: Span = ...) -> Stmt: ...
 def for_loop(
     kind: str,
@@ -987,7 +1004,8 @@ def compile(
     steps: int = 0,
 ) -> CompiledKernel: ...
 def interpreted(
-    function: Function, check: str | None, steps: int = 0, placement: int = 0, roles: int = 0
+    function: Function, check: str | None, steps: int = 0, placement: int = 0, roles: int = 0,
+    print: Callable[[str], object] | None = None
 ) -> CompiledKernel:
     """A function at any stage under the interpreter, without a question asked before its calls."""
 

@@ -390,6 +390,9 @@ class Collector {
   void collect(const Stmt&, const Prefetch& n) {
     for (const Expr& index : n.indices) visit(index);
   }
+  void collect(const Stmt&, const Report& n) {
+    for (const Expr& value : n.values) visit(value);
+  }
   void collect(const Stmt&, const Peer& n) {
     for (const Expr& e : n.core) visit(e);
     out_.home[n.buffer.get()] = path_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/tensor/report.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -40,7 +41,8 @@ bool is_whole(const Function& f, const StmtNode& s) {
 }
 
 bool has_effects(const StmtNode& s) {
-  return s.kind == StmtKind::Store || s.kind == StmtKind::TileStore || s.kind == StmtKind::TileOp;
+  return s.kind == StmtKind::Store || s.kind == StmtKind::TileStore || s.kind == StmtKind::TileOp ||
+         s.kind == StmtKind::Report;
 }
 
 bool orders_all(const TileOp& op) {
@@ -82,6 +84,7 @@ std::vector<RegionStatement> region_statements(const AccessModel& model) {
       s.orders_all = has_operation(stmt, orders_all);
       s.starts_copy = has_operation(stmt, [](const TileOp& op) { return op.begins(); });
     }
+    s.orders_all |= has_report(Stmt(visit.stmt)) && !s.pure;  // what a program says keeps its place
     s.orders_all |= in_step;  // threads around the region meet between its statements
     s.path = visit.path;
     for (size_t i = model.around.size(); i < s.path.size(); ++i) {

@@ -9,6 +9,7 @@
 #include "driver_targets.h"
 #include "helve/analysis/effects.h"
 #include "helve/analysis/parameter_strides.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
@@ -57,6 +58,7 @@ CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)
       proofs_(std::move(checked.proofs)),
       warnings_(std::move(checked.warnings)) {
   for (const BufferEffect& effect : param_effects(*function_)) written_.push_back(effect.written);
+  walk(function_->body, [&](const Stmt& s) { prints_ |= as<Report>(s) && !as<Report>(s)->fault; });
   options_.instruments.clear();
 }
 
@@ -71,8 +73,10 @@ std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionR
 }
 
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps,
-                                                  int64_t placement, int64_t roles) {
+                                                  int64_t placement, int64_t roles,
+                                                  std::function<void(const std::string&)> print) {
   CompileOptions options;
+  options.print = std::move(print);
   options.placement = placement;
   options.roles = roles;
   options.target = Target::Interp;

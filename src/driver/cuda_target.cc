@@ -92,6 +92,20 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
   }
 }
 
+/// Does it warn of memory in a kernel that prints, which needs it for the values?
+bool is_of_printing(const Diagnostic& warning, const std::vector<std::string>& names,
+                    const std::vector<KernelSource>& kernels) {
+  if (warning.code != Code::LocalArrays) return false;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const bool named = std::any_of(warning.args.begin(), warning.args.end(), [&](const auto& each) {
+      return each.first == "kernel" && each.second == DiagnosticArg(names[k]);
+    });
+    const std::vector<KernelReport>& reports = kernels[k].reports;
+    if (named) return std::any_of(reports.begin(), reports.end(), [](const KernelReport& r) { return !r.fault; });
+  }
+  return false;
+}
+
 class CudaCompiled final : public CompiledKernel {
  public:
   /// `options` name an architecture.
@@ -114,9 +128,11 @@ class CudaCompiled final : public CompiledKernel {
     toolchain.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
     runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, options_.arch, toolchain);
     times_.push_back({cubin.from_cache ? "cuda: load from cache" : "cuda: compile", seconds_since(start)});
-    warnings_.insert(warnings_.end(), cubin.warnings.begin(), cubin.warnings.end());
     std::vector<std::string> names;
     for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
+    for (const Diagnostic& warning : cubin.warnings) {
+      if (!is_of_printing(warning, names, host.kernels)) warnings_.push_back(warning);
+    }
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.
     const auto unaligned = [f = function_, form = lowered_.function, conditions = call_conditions(proofs_),
@@ -126,6 +142,7 @@ class CudaCompiled final : public CompiledKernel {
       for (size_t i = 0; i < narrow.kernels.size(); ++i) {  // without roles, the order of uses is another one
         narrow.kernels[i].interface =
             std::make_shared<const KernelInterface>(kernel_interface(*given.kernels.at(i).stmt));
+        narrow.kernels[i].reports = given.kernels[i].reports;
       }
       return runtime::cuda::compile_cubin(emit_cuda(narrow.kernels, {true, true, machine}).text, f->name, arch,
                                           toolchain);

@@ -17,6 +17,7 @@ class InterpKernel final : public CompiledKernel {
     run_options_.steps = options.steps;
     run_options_.placement = options.placement;
     run_options_.roles = options.roles;
+    run_options_.print = options.print;
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

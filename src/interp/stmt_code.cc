@@ -2,6 +2,7 @@
 // The dispatch over all kinds of statements stands here; loops, kernels and tile operations have files of their own.
 #include "stmt_code.h"
 
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "region.h"
 #include "rings.h"
 
+#include "helve/ir/tensor/report.h"
 #include "helve/ir/tensor/update.h"
 #include "helve/support/diagnostic.h"
 #include "vector_access.h"
@@ -169,6 +171,33 @@ class PrefetchCode final : public PlainCode {
 
  private:
   std::vector<ExprCodeRef> indices_;
+};
+
+/// Says what the values are: in a line, or in the error that ends the run.
+class ReportCode final : public PlainCode {
+ public:
+  ReportCode(const Report& node, Scope& scope) : scope_(scope), report_(described(node)) {
+    for (const Expr& value : reported_values(node)) {
+      values_.push_back(prepare(value, scope));
+      floats_.push_back(value->dtype.is_float());
+    }
+  }
+  void run(Frame& frame) const override {
+    std::vector<int64_t> words;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const Scalar value = values_[i]->eval(frame);
+      words.push_back(floats_[i] ? std::bit_cast<int64_t>(value.f) : value.i);
+    }
+    if (report_.fault) throw fault_of(report_, words);
+    const std::string line = line_of(report_, words);
+    scope_.options().print ? scope_.options().print(line) : write_line(line);
+  }
+
+ private:
+  const Scope& scope_;
+  KernelReport report_;
+  std::vector<ExprCodeRef> values_;
+  std::vector<bool> floats_;
 };
 
 /// Combines what stands in the element with the value.
@@ -398,6 +427,7 @@ struct Preparer {
     return std::make_unique<NontemporalStoreCode>(s, scope, std::move(plain));
   }
   StmtCodeRef operator()(const Prefetch& s) const { return std::make_unique<PrefetchCode>(s, scope); }
+  StmtCodeRef operator()(const Report& s) const { return std::make_unique<ReportCode>(s, scope); }
   StmtCodeRef operator()(const TileStore& s) const { return std::make_unique<TileStoreCode>(s, scope); }
   StmtCodeRef operator()(const For& s) const { return prepare_loop(s, scope); }
   StmtCodeRef operator()(const ForTiles& s) const { return prepare_tile_loop(s, scope); }

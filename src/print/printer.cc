@@ -170,6 +170,24 @@ class Printer {
     line(n, fmt::format("T.{}({}, {})", to_string(n.mode), target, value));
   }
   void write(const Prefetch& n) { line(n, fmt::format("T.prefetch({})", spell_.subscript(*n.buffer, n.indices))); }
+  void write(const Report& n) {
+    std::vector<std::string> parts{quoted(n.text)}, names, around;
+    for (size_t i = 0; i < n.values.size(); ++i) {
+      const std::string value = spell_.typed(n.values[i]);
+      if (static_cast<int64_t>(i) < n.around) {
+        around.push_back(fmt::format("{}: {}", quoted(n.names[i]), value));
+      } else {
+        parts.push_back(value);
+        names.push_back(quoted(n.names[i]));
+      }
+    }
+    const auto listed = [](const std::vector<std::string>& items) {
+      return join(items, ", ", [](const std::string& item) { return item; });
+    };
+    parts.push_back(fmt::format("names=[{}]", listed(names)));
+    parts.push_back(fmt::format("at={{{}}}", listed(around)));
+    line(n, fmt::format("T.{}({})", n.fault ? "fail" : "print", listed(parts)));
+  }
   void write(const TileStore& n) { write_store(n); }
 
   void write(const For& n) {

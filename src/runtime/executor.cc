@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "call_place.h"
 #include "frame.h"
+#include "helve/runtime/kernel_reports.h"
 #include "helve/runtime/machine_section.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
@@ -37,12 +38,13 @@ class Run final : public PlanWalker<Run> {
     // Tasks number the blocks of all ranges consecutively.
     auto task = [this, entry, &s](int64_t begin, int64_t end, int) {
       ScratchLease scratch(s.scratch_bytes);
+      const ReportScope reports(s.reports);
       for (const BlockRange& range : frame_.ranges) {
         const int64_t size = range.end - range.begin, first = std::max<int64_t>(begin, 0), last = std::min(end, size);
         const auto code = [&] {
           entry(frame_.pointers.data(), frame_.scalars.data(), range.begin + first, range.begin + last, scratch.data());
         };
-        if (first < last && !run_machine_code(poll_, code)) return;
+        if (first < last && !run_machine_code(poll_, code, !s.reports.empty())) return reports.throw_fault();
         begin -= size;
         end -= size;
       }

@@ -281,4 +281,23 @@ bool run_section(InterruptPoll& poll, MachineCode code) {
   return whole;
 }
 
+void leave_section() {
+  // A signal on its way finds either the section, which it then leaves as well, or its end.
+  HELVE_CHECK(own_slot != nullptr && own_slot->section.load(std::memory_order_relaxed) != nullptr, "no machine code");
+  _longjmp(own_slot->section.load(std::memory_order_relaxed)->left, 1);
+}
+
+void run_outside_section(MachineCode code) {
+  Slot* const slot = own_slot;
+  const bool inside = slot != nullptr && slot->state.load(std::memory_order_relaxed) != Outside;
+  if (!inside) return code.call(code.context);
+  if (slot->state.exchange(Outside, std::memory_order_acq_rel) == Signalled) await_signal(*slot);
+  code.call(code.context);
+  // A thread that is outside more often than not would hardly be seen inside.
+  const Section& section = *slot->section.load(std::memory_order_relaxed);
+  const bool stop = section.asks ? section.poll.requested() : section.poll.stopped();
+  slot->state.store(Inside, std::memory_order_release);
+  if (stop) leave_section();
+}
+
 }  // namespace helve::runtime

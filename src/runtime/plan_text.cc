@@ -108,6 +108,7 @@ class PlanPrinter {
     }
     if (s.cluster != 1) line += fmt::format(" cluster {}", s.cluster);
     if (s.cooperative) line += " cooperative";
+    if (!s.reports.empty()) line += fmt::format(" reports {}", s.reports.size());
     document_.line(line);
   }
 

@@ -132,6 +132,11 @@ class Unifier {
   void unify_nodes(const Prefetch& a, const Prefetch& b, const Stmt& at) {
     elements(a.buffer, a.indices, b.buffer, b.indices, at);
   }
+  void unify_nodes(const Report& a, const Report& b, const Stmt& at) {
+    const bool alike = a.fault == b.fault && a.text == b.text && a.names == b.names && a.around == b.around;
+    if (!alike) differ(at, fmt::format("there stands '{}'", head_text(Stmt(&a))));
+    for (size_t i = 0; i < a.values.size(); ++i) expressions(a.values[i], b.values[i], at);
+  }
   void unify_nodes(const TileOp& a, const TileOp& b, const Stmt& at) {
     if (a.op != b.op) differ(at, fmt::format("there stands '{}'", head_text(Stmt(&a))));
     for (size_t i = 0; i < a.operands.size(); ++i) {

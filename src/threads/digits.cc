@@ -161,11 +161,11 @@ Stmt Digits::vectorized(const Stmt& s, bool vector) const {
       return seq(std::move(out), s->span);
     }
   }
-  bool plain = true;  // contains no loops, private memory or atomic stores, which are not vectorized
+  bool plain = true;  // contains no loops, private memory, reports or atomic stores, which are not vectorized
   walk(s, [&](const Stmt& inner) {
     const Store* store = as<Store>(inner);
     plain &= inner->kind != StmtKind::For && inner->kind != StmtKind::While && inner->kind != StmtKind::Alloc &&
-             !(store && store->mode != StoreMode::Write);
+             inner->kind != StmtKind::Report && !(store && store->mode != StoreMode::Write);
   });
   // The same statement may occur in two branches; each gets a variable of its own.
   const VarRef lane = make_var(lane_->name);

@@ -84,6 +84,7 @@ class ElementBody {
 
   Stmt statement(const Stmt& s) const {
     if (as<TileOp>(s)) return operation(s);
+    if (as<Report>(s)) return first_ ? if_then(first_, s) : s;
     const Store* n = as<Store>(s);
     if (!n) return s;
     const PlacedBuffer* place = placed(*n->buffer);

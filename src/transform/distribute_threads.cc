@@ -40,6 +40,7 @@ class Distribution {
       case StmtKind::Store: return divide_store(s, kernel_, facts);
       case StmtKind::For: return loop(*as<For>(s), s, facts);
       case StmtKind::If: return conditional(*as<If>(s), facts);
+      case StmtKind::Report: return report(s);
       case StmtKind::TileOp: return operation(*as<TileOp>(s), s, facts);
       default:
         return map_parts(
@@ -106,10 +107,19 @@ class Distribution {
         replace_buffers(self, moved), [&](const Expr& e) { return kernel_.place(e); },
         [](const Stmt& part) { return part; });
     if (s.op != TileOpcode::CpAsync) return placed;
-    // The only iteration of a loop that was removed: it runs on one thread.
+    return by_one_thread(placed);  // the only iteration of a loop that was removed
+  }
+
+  /// All threads run the block's scalar code alike; what it says is said once.
+  Stmt report(const Stmt& s) const {
+    return by_one_thread(
+        map_parts(s, [&](const Expr& e) { return kernel_.place(e); }, [](const Stmt& part) { return part; }));
+  }
+
+  Stmt by_one_thread(const Stmt& s) const {
     return thread_loop(
-        kernel_.threads, [&](const Expr& tx) { return if_then(apply(Op::Eq, {tx, int_imm(0)}), placed, {}, s.span); },
-        s.span);
+        kernel_.threads, [&](const Expr& tx) { return if_then(apply(Op::Eq, {tx, int_imm(0)}), s, {}, s->span); },
+        s->span);
   }
 
   DividedKernel kernel_;

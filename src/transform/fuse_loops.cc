@@ -43,7 +43,8 @@ struct Uses {
       stores += use.write;
     }
     walk(s, [&](const Stmt& inner) {
-      opaque |= inner->kind == StmtKind::TileOp || inner->kind == StmtKind::ForTiles || inner->kind == StmtKind::Kernel;
+      opaque |= inner->kind == StmtKind::TileOp || inner->kind == StmtKind::Report ||
+                inner->kind == StmtKind::ForTiles || inner->kind == StmtKind::Kernel;
     });
   }
 

@@ -18,6 +18,7 @@ from expressions import Expressions
 from idioms import Idioms
 from private import Private
 from products import Products
+from reports import assert_some
 from updates import Updates
 from wide import Wide
 
@@ -820,6 +821,7 @@ def generate(seed):
 
     program = (MeshGenerator if seed % 4 == 3 and MeshGenerator else KernelGenerator)(seed).program()
     mark_some(program, random.Random(f"marks {seed}"))
+    assert_some(program, random.Random(f"reports {seed}"))
     return program
 
 

@@ -429,6 +429,13 @@ class Machine:
             for offset, x in results:
                 self.write(memory, offset, x)
 
+    def _assert(self, core, s):
+        if not self.value(core, s.condition):
+            raise Undefined("an assertion fails")
+
+    def _print(self, core, s):
+        self.value(core, s.value)
+
     def _if(self, core, s):
         self.all(core, s.then if self.value(core, s.condition) else s.otherwise)
 
@@ -790,6 +797,8 @@ class Machine:
         p.Alloc: _alloc,
         p.Bind: _bind,
         p.Store: _store,
+        p.Assert: _assert,
+        p.Print: _print,
         p.For: _for,
         p.ForTiles: _tiles,
         p.If: _if,

@@ -102,6 +102,20 @@ class Store:
 
 
 @dataclass(eq=False)
+class Assert:
+    """T.assert_ of a condition."""
+
+    condition: object
+
+
+@dataclass(eq=False)
+class Print:
+    """T.print of a value."""
+
+    value: object
+
+
+@dataclass(eq=False)
 class For:
     """kind: serial, range, unroll, vectorized, Parallel, Pipelined, Persistent or threads; `begins` and `extents` are
     index expressions. With a step a loop takes each step-th number below begin + extent.
@@ -338,6 +352,10 @@ def _lines(stmts, depth):
                 yield f'{pad}T.update({b.name}[{_subscript(indices)}], {expr_text(value)}, "{op}")', s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented):
                 yield f"{pad}{b.name}[{_subscript(indices)}] {augmented or ''}= {expr_text(value)}", s
+            case Assert(condition=condition):
+                yield f"{pad}T.assert_({expr_text(condition)})", s
+            case Print(value=value):
+                yield f'{pad}T.print("a line", {expr_text(value)})', s
             case For():
                 yield pad + _header(s), s
                 yield from _lines(s.body, depth + 1)

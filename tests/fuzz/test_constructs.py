@@ -26,6 +26,7 @@ CONSTRUCTS = [
     *(f"update {op}" for op in p.UPDATES),
     *(f"update of {kind}" for kind in ("param", "shared", "tiles", "fragment", "local")),
     *(f"update in a loop {kind}" for kind in ("serial", "Parallel", "vectorized")),
+    *("assertion", "print"),
     *("private memory that some iterations write", "private memory in nested loops", "private memory of lanes"),
 ]
 

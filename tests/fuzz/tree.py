@@ -168,6 +168,10 @@ def constructs(tree):
                 count["if else" if otherwise else "if"] += 1
             case p.While():
                 count["while"] += 1
+            case p.Assert():
+                count["assertion"] += 1
+            case p.Print():
+                count["print"] += 1
             case p.Kernel(extents=extents, threads=threads):
                 count[f"kernel of {len(extents)} dimensions"] += 1
                 count["threads"] += threads is not None

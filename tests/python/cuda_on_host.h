@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -457,6 +458,7 @@ static unsigned encode(long double x, Format f) {
 }  // namespace host
 
 static void __syncwarp() { host::wait(host::block().warps[host::running / 32], 32); }
+static void __threadfence_system() {}
 static void __syncthreads() { host::wait(host::block().whole, static_cast<int>(host::block_threads)); }
 static void host_sync_cluster() { host::wait(host::cluster, static_cast<int>(host::block_threads * host::together)); }
 static void helve_cluster_sync() { host_sync_cluster(); }
@@ -927,6 +929,8 @@ static void ptx_fence_proxy_async() {}
 
 #else
 
+static bool helve_begin_fault(long long* fault) { return fault[0] == 0 && (fault[0] = 1); }
+static void helve_end_fault(long long* fault) { fault[0] = 2; }
 template <int W> static void helve_copy_async(void* to, const void* from, bool inside = true) {
   static_assert(W == 4 || W == 8 || W == 16, "what moves at once");
   host::begin_copy(static_cast<unsigned char*>(to), from, W, inside ? W : 0);

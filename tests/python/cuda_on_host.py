@@ -111,7 +111,8 @@ class HostKernels:
 
     def run(self, name, blocks, arrays, scalars=None):
         """Runs all blocks; `arrays` by the parameters' names, `scalars` as the 64-bit slots of theirs. A global buffer
-        that is not given has memory for this run.
+        that is not given has memory for this run. Gives the fault that a thread left, its number and its values, or
+        None.
         """
         scalars = scalars or {}
         kernel = self.kernels[name][version(self.forms[name], scalars)]
@@ -122,11 +123,14 @@ class HostKernels:
         slots += [strides[b] for b in kernel["buffers"] if b in strides]
         slots += [0] * kernel["mesh"]  # the first core
         slots += [words.ctypes.data] * kernel["cooperative"]
+        fault = np.zeros(2 + 32, np.int64)
+        slots += [fault.ctypes.data] * kernel["faults"]
         maps = [tensor_map(arrays[b], box, swizzle) for b, box, swizzle in kernel["maps"]]
         slots += [each.ctypes.data for each in maps]
         args = (ctypes.c_longlong * max(len(slots), 1))(*slots)
-        fault = getattr(self.library, f"run_{kernel['name']}")(args, blocks)
-        assert fault == 0, f"{name}: {FAULTS[fault]}"
+        ended = getattr(self.library, f"run_{kernel['name']}")(args, blocks)
+        assert ended == 0, f"{name}: {FAULTS[ended]}"
+        return None if fault[0] == 0 else tuple(fault[1:].tolist())
 
 
 def versions(form):

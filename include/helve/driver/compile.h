@@ -3,6 +3,7 @@
 // inspection.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,7 @@ struct CompileOptions {
   int64_t steps = 0;               ///< Target::Interp: maximum of steps of a call (interp::Options); 0: any number
   int64_t placement = 0;           ///< Target::Interp: where tensors begin (interp::Options)
   int64_t roles = 0;               ///< Target::Interp: the order of a block's roles (interp::Options)
+  std::function<void(const std::string&)> print;  ///< Target::Interp: receives printed lines (interp::Options)
   std::string arch;                ///< Target::Cuda: the architecture, "sm_90a"; empty: the first device's
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders that may contain pip's NVRTC
   std::vector<PassInstrument*> instruments;  ///< further observers of the passes; they outlive the compile
@@ -89,6 +91,8 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
   Target target() const { return options_.target; }
   /// For each tensor parameter in order: does the function write it?
   const std::vector<bool>& written() const { return written_; }
+  /// Does the function print?
+  bool prints() const { return prints_; }
   /// Wall time of each pass and generator, in order.
   const std::vector<StageTime>& times() const { return times_; }
   /// The proofs about the program; none is refuted.
@@ -102,6 +106,7 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
   CompiledKernel(Checked checked, const CompileOptions& options);
   FunctionRef function_;
   std::vector<bool> written_;
+  bool prints_ = false;
   CompileOptions options_;
   std::vector<StageTime> times_;
   std::vector<Proof> proofs_;
@@ -125,7 +130,8 @@ std::shared_ptr<const CompiledKernel> compile(const FunctionRef& f, const Compil
 /// A function at any stage under the interpreter, without checks before its calls: the proofs of the original
 /// function hold for all its stages.
 std::shared_ptr<const CompiledKernel> interpreted(const FunctionRef& f, interp::Checks check, int64_t steps = 0,
-                                                  int64_t placement = 0, int64_t roles = 0);
+                                                  int64_t placement = 0, int64_t roles = 0,
+                                                  std::function<void(const std::string&)> print = {});
 
 /// The function after each pass of the target's pipeline (the CPU's for Target::Interp), preceded by the function
 /// itself: each of them can be interpreted.

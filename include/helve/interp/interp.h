@@ -70,6 +70,8 @@ struct Options {
   int64_t roles = 0;
   /// Called now and then while the function runs; what it throws ends the run.
   std::function<void()> interrupt = {};
+  /// Receives each line that the function prints, with its end; without it they go to the standard output.
+  std::function<void(const std::string&)> print = {};
 };
 
 /// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments.
@@ -89,8 +91,8 @@ struct Options {
 /// whose order begins at their wait.
 ///
 /// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds,
-/// ZeroDivisor, IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective, and
-/// those of the checks.
+/// ZeroDivisor, IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective,
+/// AssertionFailed, and those of the checks.
 void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& options = {});
 
 }  // namespace helve::interp

@@ -11,6 +11,7 @@
 #include "helve/runtime/dlpack.h"
 #include "helve/runtime/scalar_program.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/report.h"
 
 namespace helve::runtime {
 
@@ -102,6 +103,7 @@ struct Launch {
   bool cooperative = false;
   /// CUDA: the alignment in bytes that the kernel requires of the base of each buffer; empty: that of an element.
   std::vector<int64_t> alignments = {};
+  std::vector<KernelReport> reports = {};  ///< what the kernel may report, by number
   std::vector<TensorMap> maps = {};  ///< CUDA: the kernel's last parameters, by value
 };
 

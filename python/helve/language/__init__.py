@@ -238,6 +238,25 @@ _CONSTRUCTS = [
         "of its tensor.",
     ),
     Construct(
+        "assert_", (_p("condition"), _o("message", None)),
+        "Ends the call with an error (HV0724) where the condition is false; `message`, a string, is by default the "
+        "text of the condition. The error has the values of the names in the condition, of the loops around it and of "
+        "the block.",
+    ),
+    Construct(
+        "print", (_o("names", None), _o("at", None)),
+        "Prints a line: a text, if the first value is one, and the other values with their names, after the values of "
+        "the block's and the loops' variables. A tile, as the only value, is printed row by row. `names` and `at` give "
+        "the names of the values and what stands in front, in a lowered program.",
+        "values",
+    ),
+    Construct(
+        "fail", (_o("names", None), _o("at", None)),
+        "Ends the call with an error, as T.assert_ does where its condition is false: a message, and values to name in "
+        "the error.",
+        "values",
+    ),
+    Construct(
         "peer", (_p("buffer"), _p("core")),
         "What a buffer of the kernel is on another core of the mesh, given by its coordinates, in a lowered program: "
         "for reading, and for T.st_async.",

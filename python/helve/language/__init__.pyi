@@ -85,6 +85,11 @@ def argmin(src: _Any, dst: _Any, dim: _Any = -1) -> None:
     """The index of the least element of src along dimension dim into dst; of several the first. NaN is the least.
     src is a buffer of the block, dst one of integers with the shape of a reduction."""
 
+def assert_(condition: _Any, message: _Any | None = None) -> _Any:
+    """Ends the call with an error (HV0724) where the condition is false; `message`, a string, is by default the
+    text of the condition. The error has the values of the names in the condition, of the loops around it and of
+    the block."""
+
 def assume(condition: _Any) -> _Any:
     """States a condition on extents and integer parameters, at the head of a function: each call is checked."""
 
@@ -240,6 +245,10 @@ def exp2_approx(x: _Scalar) -> _Expr:
 
 def expm1(x: _Any) -> _Any:
     """exp(x) - 1, accurate near 0 too (Kahan)."""
+
+def fail(*values: _Any, names: _Sequence[_b.str] | None = None, at: _Any | None = None) -> _Any:
+    """Ends the call with an error, as T.assert_ does where its condition is false: a message, and values to name
+    in the error."""
 
 def fence_async() -> None:
     """Each thread of the block executes a proxy fence: `fence.proxy.async`. After the next T.sync_threads,
@@ -410,6 +419,11 @@ def prefetch(src: _Any) -> _Any:
 def prim_func(
     function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None
 ) -> _PrimFunc | _Callable[[_Callable[..., _Any]], _PrimFunc]: ...
+
+def print(*values: _Any, names: _Sequence[_b.str] | None = None, at: _Any | None = None) -> _Any:
+    """Prints a line: a text, if the first value is one, and the other values with their names, after the values of
+    the block's and the loops' variables. A tile, as the only value, is printed row by row. `names` and `at`
+    give the names of the values and what stands in front, in a lowered program."""
 
 def rand(seed: _Any, offset: _Any) -> _Any:
     """A random float32, evenly spaced from 0 to 1 (not included): the upper 24 bits of T.random_bits."""

@@ -17,9 +17,9 @@ _STORE = "A[i] = x for an element, or T.copy(tile, A[lo:hi])"
 _PRODUCT = "T.gemm(A, B, C), which adds A @ B to C"
 _FULL = "T.alloc_fragment(shape, dtype) or T.alloc_shared(shape, dtype), then T.clear(x) or T.fill(x, value)"
 _LOOP = "for i in T.Parallel(n)"
-_ASSERTION = "T.assume(condition) for extents and integer parameters; of values, store the condition to a tensor"
+_ASSERTION = "T.assert_(condition, message)"
 _CONSTANT = "a name from around the function: Python's numbers are constants of a kernel"
-_PRINTING = "no printing: store the values to a tensor"
+_PRINTING = "T.print(text, x, A[i])"
 _BARRIER = "no barrier: a statement of a block sees what those before it did"
 
 HABITS = {
@@ -38,7 +38,6 @@ HABITS = {
     "amax": "T.reduce_max(src, dst, dim)",
     "amin": "T.reduce_min(src, dst, dim)",
     "arange": _LOOP,
-    "assert_": _ASSERTION,
     "atomicAdd": "T.atomic_add(A[i], x)",
     "atomicMax": "T.atomic_max(A[i], x)",
     "atomicMin": "T.atomic_min(A[i], x)",
@@ -85,7 +84,6 @@ HABITS = {
     "ones": _FULL,
     "power": "a ** b",
     "prange": _LOOP,
-    "print": _PRINTING,
     "prod": "T.reduce_prod(src, dst, dim)",
     "program_id": _BLOCK,
     "rand4x": "T.philox(c0, c1, c2, c3, k0, k1)",

@@ -59,6 +59,7 @@ class Context:
         self.placed: dict[_core.Buffer, _core.Buffer] = {}
         self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None
+        self.iteration: list[tuple[str, _core.Expr]] = []  # the kernel's and loops' variables around
         self.tile_loops = 0
         self.function = ""
         self.calls = False  # does the function call another one?

@@ -148,7 +148,7 @@ def _is_element(expressions: Expressions, node: ast.expr) -> bool:
             and isinstance(expressions.evaluate(node.value), (_core.Buffer, View, Part)))
 
 
-def _is_region(expressions: Expressions, node: ast.expr) -> bool:
+def is_region(expressions: Expressions, node: ast.expr) -> bool:
     """Does the operand name a box of a buffer, rather than a scalar?"""
     if isinstance(node, ast.Subscript):
         return any(isinstance(item, ast.Slice) for item in subscripts(node))
@@ -172,7 +172,7 @@ def _atomic_store(expressions: Expressions, function: TileOperation, arguments: 
     context = expressions.context
     target, value = (arguments[p.name] for p in function.parameters)
     buffer, indices = _place(expressions, target)
-    if _is_region(expressions, value):
+    if is_region(expressions, value):
         raise context.bad_argument(value, function.text, "value", "dst is one element",
                                    "give a scalar, or a region for dst")
     operand = expressions.stored(value, expressions.evaluate(value), buffer.dtype)
@@ -262,7 +262,7 @@ def tile_operation(expressions: Expressions, function: TileOperation, call: ast.
     copies = Copies(expressions, function.text)
     operands: dict[str, Any] = {}
     for parameter in function.parameters:
-        boxed = parameter in sources and _is_region(expressions, arguments[parameter.name])
+        boxed = parameter in sources and is_region(expressions, arguments[parameter.name])
         barriers = parameter.kind == "Barriers" and arguments.get(parameter.name) is not None
         if boxed or barriers or parameter.kind in ("In", "Out", "InOut"):
             node = arguments[parameter.name]

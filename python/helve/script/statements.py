@@ -11,7 +11,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, LibraryFunction, TileOperation
-from helve.script import calls, layouts, loops, operations, views
+from helve.script import calls, layouts, loops, operations, reports, views
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.expressions import Expressions
@@ -28,7 +28,7 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "Try": ("'try'", "a kernel raises nothing"),
     "TryStar": ("'try'", "a kernel raises nothing"),
     "Raise": ("'raise'", "a kernel raises nothing"),
-    "Assert": ("'assert'", "check the arguments before the call of the kernel"),
+    "Assert": ("'assert'", "write T.assert_(condition, message)"),
     "Delete": ("'del'", "a buffer ends with its block"),
     "Global": ("'global'", "keep state in a buffer"),
     "Nonlocal": ("'nonlocal'", "keep state in a buffer"),
@@ -41,6 +41,9 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
     "Match": ("'match'", "use 'if' and 'elif'"),
     "TypeAlias": ("'type'", "define it outside the kernel"),
 }
+
+
+_REPORTS = {language.assert_: reports.assertion, language.print: reports.printing, language.fail: reports.fail}
 
 
 class Statements:
@@ -95,6 +98,9 @@ class Statements:
             self.context.emit(operations.store_vector(self.expressions, call))
         elif function is language.prefetch:
             self.context.emit(operations.prefetch(self.expressions, call))
+        elif function in _REPORTS:
+            for statement in _REPORTS[function](self.expressions, call):
+                self.context.emit(statement)
         elif function is language.may_alias:
             operations.may_alias(self.expressions, call)
         elif function is language.assume:
@@ -256,11 +262,14 @@ class Statements:
 
     def block(self, nodes: list[ast.stmt], bindings: list[tuple[ast.Name | None, _core.Var, Any]] = ()) -> _core.Stmt:
         """A nested block, in which `bindings` (name, variable, value) are loop variables."""
+        outer = self.context.iteration
+        self.context.iteration = [*outer, *((variable.name, value) for _, variable, value in bindings)]
         with self.context.block(nodes[-1].end_lineno) as stmts:
             for name, _, value in bindings:
                 if name is not None:
                     self.context.scope.bind(name.id, value, self.context.span(name), "loop")
             self.body(nodes)
+        self.context.iteration = outer
         return _core.seq(stmts)
 
     def _if(self, node: ast.If) -> None:

@@ -6,6 +6,7 @@ The interpreter judges each stage with all its checks on, so a wrong pass is fou
 from __future__ import annotations
 
 import itertools
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -34,6 +35,7 @@ PIPELINES = (Pipeline("llvm"), Pipeline("cuda", "sm_80"), Pipeline("cuda", "sm_9
 # value of the array.
 _TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}
 _COARSE = 0.13  # eight bits
+_NUMBER = re.compile(r"(-?\b(?:\d+(?:\.\d+)?(?:e[-+]\d+)?|inf|nan)\b)")  # in a line that a program prints
 
 
 def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
@@ -55,7 +57,7 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
 
 
 def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0, placement: int = 0,
-              roles: int = 0) -> None:
+              roles: int = 0, lines: list[str] | None = None) -> None:
     """Runs a function at any stage under the reference interpreter.
 
     Args:
@@ -67,6 +69,7 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
             addresses.
         roles: the order in which the roles of a block run, each until it waits for a ring: 0: the first that can; 1:
             the last; other numbers: one that is drawn at each event of a ring.
+        lines: receives what the function prints, a line each; None: the standard output does.
 
     Raises:
         helve.Error: the arguments do not fit, or the program does what it must not.
@@ -74,7 +77,8 @@ def interpret(function: _core.Function, *args, check: str | None = None, steps: 
     """
     if check not in ("in_turn", "barriers", "fences"):
         check_option("check", check)
-    Kernel(_core.interpreted(core_function(function), check, steps, placement, roles))(*args)
+    receive = None if lines is None else lines.append
+    Kernel(_core.interpreted(core_function(function), check, steps, placement, roles, receive))(*args)
 
 
 def placements(text: str) -> tuple[int, ...]:
@@ -207,25 +211,33 @@ def check_lowered(lowered: dict[Pipeline, list[tuple[str, _core.Function]]], mak
         helve.Error, AssertionError: as for `check_stages`.
         OutOfSteps: a stage made more steps.
     """
-    expected = None
+    expected, said = None, []
     for stage in distinct_stages(lowered):
         assert_round_trip(stage.function)
         text = _core.print(stage.function)
         for placement, roles in itertools.product(placements(text), role_orders(text)):
-            results = [make() for make in makes]
+            results, lines = [make() for make in makes], []
             try:
                 for args in results:
                     interpret(stage.function, *args, check=stage.check if check == "all" else check, steps=steps,
-                              placement=placement, roles=roles)
+                              placement=placement, roles=roles, lines=lines)
             except Error as fault:
                 if expected is None:
                     raise
                 raise AssertionError(f"stage '{stage.name}' does what it must not: {fault}\n{text}") from fault
             if expected is None:
-                expected = results
+                expected, said = results, sorted(lines)
                 continue
             for got, wanted in zip(results, expected):
                 assert_same(got, wanted, f"stage '{stage.name}'", rtol, atol)
+            assert _same_lines(sorted(lines), said), f"stage '{stage.name}' prints other lines:\n{''.join(lines)}"
+
+
+def _same_lines(got: list[str], wanted: list[str]) -> bool:
+    """Equal but for the last digits of floats."""
+    parts = [[_NUMBER.split(line)[::2] for line in lines] for lines in (got, wanted)]
+    numbers = [[float(each) for line in lines for each in _NUMBER.findall(line)] for lines in (got, wanted)]
+    return parts[0] == parts[1] and np.allclose(*numbers, rtol=1e-3, equal_nan=True)
 
 
 def assert_round_trip(function: _core.Function) -> None:

@@ -77,6 +77,7 @@ class Padding {
         if (as<Store>(s)->mode == StoreMode::Write) fills_.erase(as<Store>(s)->buffer.get());
         return;
       case StmtKind::Prefetch:
+      case StmtKind::Report:
       case StmtKind::Peer: return;
       case StmtKind::TileStore: fills_.erase(as<TileStore>(s)->buffer.get()); return;
       case StmtKind::If: {

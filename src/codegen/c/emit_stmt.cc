@@ -44,6 +44,7 @@ void CEmitter::stmt(const Stmt& s) {
     case StmtKind::TileOp: return tile_op(*as<TileOp>(s));
     case StmtKind::Role: return role(*as<Role>(s));
     case StmtKind::Outline: return block("", s->span, [&] { stmt(as<Outline>(s)->body); });
+    case StmtKind::Report: return report(*as<Report>(s));
     case StmtKind::Prefetch:
     case StmtKind::TileStore:
     case StmtKind::ForTiles:

@@ -33,6 +33,7 @@ KernelEmitter::KernelEmitter(const KernelSource& source, const CudaOptions& opti
   for (size_t i = 0; i < interface_.buffers.size(); ++i) {
     position_[interface_.buffers[i].get()] = i;
   }
+  kernel_.faults = has_faults(source.reports);
   kernel_.alignments = base_alignments(source.stmt->body, interface_.buffers);
 }
 
@@ -118,6 +119,10 @@ void KernelEmitter::parameters(std::vector<std::string>& out) {
   if (kernel_.cooperative) {
     workspace_ = names_.fresh("words");
     out.push_back("unsigned* " + workspace_);
+  }
+  if (kernel_.faults) {
+    faults_ = names_.fresh("fault");
+    out.push_back("long long* " + faults_);
   }
   map_parameters(out);
 }

@@ -120,6 +120,10 @@ class KernelEmitter final : public c::CEmitter {
   void begin_boxes(const TileOp& s);
   std::string coordinate(const Expr& e);
 
+  // emit_report.cc
+  void report(const Report& s) override;
+  std::string word(const Expr& value);
+
   // emit_block.cc
   void alloc(const Alloc& s) override;
   void array(const Alloc& s, const char* alignment, int64_t count);
@@ -165,6 +169,7 @@ class KernelEmitter final : public c::CEmitter {
   std::unordered_map<const Buffer*, std::string> phases_;  ///< of mbarriers that count bytes: the variable of the phase
   std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals
   std::string workspace_;  ///< of a cooperative launch: the words of its group barriers
+  std::string faults_;  ///< the parameter with the memory of a fault, where the kernel can end with one
   std::unordered_map<const Buffer*, Ring> rings_;
   const Role* role_ = nullptr;  ///< around the current place
   std::unordered_map<const Buffer*, RingPlaces> ring_places_;  ///< of this role

@@ -13,6 +13,7 @@
 #include "helve/arith/simplify.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/report.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "host_scalars.h"
@@ -264,6 +265,7 @@ class PlanBuilder {
       case StmtKind::Role:
       case StmtKind::Outline:
       case StmtKind::Prefetch:
+      case StmtKind::Report:
       case StmtKind::TileStore:
       case StmtKind::ForTiles: break;
     }
@@ -482,7 +484,9 @@ class PlanBuilder {
     for (const BufferRef& buffer : interface.buffers) step.buffers.push_back(id_of(*buffer));
     for (const VarRef& var : interface.scalars)
       step.scalars.push_back(scalars_.required(Expr(var), "'" + var->name + "'"));
-    out_.kernels.push_back({step.name, std::move(source), lowered_.mesh, bounds_, guards_, lowered_.may_alias});
+    step.reports = reports_of(source->body);
+    out_.kernels.push_back(
+        {step.name, std::move(source), lowered_.mesh, bounds_, guards_, lowered_.may_alias, {}, step.reports});
     at->push_back({std::move(step)});
   }
 

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "helve/runtime/kernel_reports.h"
 #include "helve/support/cancel.h"
 #include "helve/support/diagnostic.h"
 #include "host_machine.h"
@@ -110,6 +111,19 @@ void generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenF
   passes.run(module);
 }
 
+/// What kernels call.
+void define_runtime(llvm::orc::JITDylib& library) {
+  llvm::orc::LLJIT& jit = jit_session();
+  llvm::orc::SymbolMap symbols;
+  const auto define = [&](const char* name, auto* function) {
+    symbols[jit.mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                                          llvm::JITSymbolFlags::Callable | llvm::JITSymbolFlags::Exported};
+  };
+  define(kReportFault, &runtime::report_fault);
+  define(kReportLine, &runtime::report_line);
+  check_llvm(library.define(llvm::orc::absoluteSymbols(std::move(symbols))), "the symbols of the runtime");
+}
+
 class Stopwatch {
  public:
   double lap() {
@@ -163,6 +177,7 @@ std::shared_ptr<CpuModule> compile_cpu(const std::vector<KernelSource>& sources,
   const std::string name = "helve." + std::to_string(next++);
   llvm::orc::JITDylib& library = cpu::take(jit.createJITDylib(name), "a library of the session");
   result->code_->library = &library;
+  cpu::define_runtime(library);
   auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), name, false);
   cpu::check_llvm(jit.addObjectFile(library, std::move(buffer)), "adding an object");
   for (size_t i = 0; i < sources.size(); ++i) {

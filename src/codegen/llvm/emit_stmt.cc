@@ -20,6 +20,7 @@ void KernelEmitter::stmt(const Stmt& s) {
     case StmtKind::Bind: return bind(*as<Bind>(s));
     case StmtKind::Store: return store(*as<Store>(s));
     case StmtKind::Prefetch: return prefetch(*as<Prefetch>(s));
+    case StmtKind::Report: return report(*as<Report>(s));
     case StmtKind::For: return loop(*as<For>(s));
     case StmtKind::While: return while_loop(*as<While>(s));
     case StmtKind::If: return if_then(*as<If>(s));

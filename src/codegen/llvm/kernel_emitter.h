@@ -10,6 +10,10 @@
 
 namespace helve::cpu {
 
+/// The functions of the runtime that kernels call (runtime/kernel_reports.h).
+inline constexpr const char* kReportFault = "helve_report_fault";
+inline constexpr const char* kReportLine = "helve_report_line";
+
 class KernelEmitter {
  public:
   KernelEmitter(llvm::Module& module, Features features, const CpuOptions& options, const KernelSource& source);
@@ -115,6 +119,9 @@ class KernelEmitter {
   void nontemporal_store(llvm::Value* raw, const Address& a, const Store& s);
   void order_nontemporal_stores();
   void prefetch(const Prefetch& s);
+
+  // emit_report.cc
+  void report(const Report& s);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;

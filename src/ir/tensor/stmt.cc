@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "helve/support/diagnostic.h"
+#include "helve/support/report.h"
 
 namespace helve {
 
@@ -196,6 +197,27 @@ Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span) {
   return make<Prefetch>(span, [&](Prefetch& n) {
     n.buffer = std::move(buffer);
     n.indices = std::move(indices);
+  });
+}
+
+Stmt report(bool fault, std::string text, std::vector<std::string> names, std::vector<Expr> values, int64_t around,
+            Span span) {
+  const auto count = static_cast<int64_t>(values.size());
+  HELVE_CHECK(names.size() == values.size() && 0 <= around && around <= count, "a report needs a name for each value");
+  if (count > kMostReported) {
+    throw UserError(Code::BadArgument, span,
+                    {{"function", std::string(fault ? "T.assert_" : "T.print")},
+                     {"parameter", std::string("values")},
+                     {"value", fmt::format("{} values", count)},
+                     {"reason", fmt::format("it takes {}, with those of the loops around it", kMostReported)},
+                     {"remedy", std::string("give fewer, or print by several calls")}});
+  }
+  return make<Report>(span, [&](Report& n) {
+    n.fault = fault;
+    n.text = std::move(text);
+    n.names = std::move(names);
+    n.values = std::move(values);
+    n.around = around;
   });
 }
 

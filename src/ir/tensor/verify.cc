@@ -365,6 +365,15 @@ class Verifier {
     verify_prefetch(n);
   }
 
+  void check(const Report& n) {
+    const std::string operation = n.fault ? "T.assert_" : "T.print";
+    for (const Expr& value : n.values) visit(value, n.span);
+    if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
+    if (!tiles_) return;
+    wrong_scope(operation, "tile", "put it in a loop over elements, T.Parallel or T.serial", n.span,
+                {tiles_->span, "inside a tile loop subscripts denote tiles"});
+  }
+
   void check(const TileStore& n) {
     HELVE_CHECK(tiles_, "a tile store is outside a tile loop");
     require_known(n.buffer.get(), n.buffer->name);

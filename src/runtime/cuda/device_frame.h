@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fault_memory.h"
 #include "frame.h"
 #include "helve/runtime/cuda/driver.h"
 #include "tensor_maps.h"
@@ -47,6 +48,7 @@ struct DeviceFrame : Frame {
   DeviceBlock exchanged;  ///< of collectives in place
   std::vector<void*> parameters;  ///< a launch's arguments by address
   TensorMaps maps;
+  std::shared_ptr<const FaultMemory> faults;  ///< of the launches, if they can end with one
   CudaEvent last_use = nullptr;  ///< recorded after the last call that was not captured
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "call_place.h"
 #include "collectives.h"
 #include "device_frame.h"
+#include "fault_memory.h"
 #include "helve/support/diagnostic.h"
 #include "plan_walker.h"
 #include "program.h"
@@ -77,6 +79,11 @@ class Run final : public PlanWalker<Run> {
       attributes[count] = {kLaunchCooperative, 0, {}};
       attributes[count++].cooperative = 1;
     }
+    int64_t* fault = nullptr;
+    if (has_faults(s.reports)) {
+      fault = device_frame_.faults->of(s);
+      parameters.push_back(&fault);
+    }
     for (size_t i = 0; aligned && i < s.maps.size(); ++i) parameters.push_back(&device_frame_.maps.find(s.maps[i]));
     const LaunchConfig config{{static_cast<unsigned>(blocks), 1, 1},
                               {static_cast<unsigned>(site.threads), 1, 1},
@@ -104,6 +111,7 @@ class Run final : public PlanWalker<Run> {
       to += bytes;
     }
     wait_for(where_.stream, poll_);
+    if (device_frame_.faults) device_frame_.faults->throw_fault();  // before what it left decides anything
   }
 
  private:
@@ -212,6 +220,8 @@ class Executor::Impl {
   void run(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, Situation where,
            bool staged, const CallOptions& options) {
     const ContextScope context(where.device);
+    const std::shared_ptr<const FaultMemory> faults = fault_memory();
+    if (faults) faults->throw_fault();  // of an earlier call, which had returned before it ran
     const bool holds_memory = parts_.allocates || staged;
     if (holds_memory) look_at(where);
     if (staged && where.captured) forbid(plan_, "copies host arrays", "pass tensors of the device");
@@ -219,14 +229,30 @@ class Executor::Impl {
     DeviceFrame& frame = *lease.frame;
     bind_arguments(plan_, tensors, scalars, frame, ArgumentMemory::Anywhere);
     frame.may_have_written = options.may_have_written;
+    frame.faults = faults;
     for (size_t b = plan_.params.size(); b < frame.buffers.size(); ++b) frame.buffers[b].ready = false;
     const Program& program = program_on(where);
     InterruptPoll poll(options.interrupt);
     std::optional<Staging> staging;
     if (staged) staging.emplace(plan_, frame, where.stream);
     const auto unaligned = [&]() -> const Program& { return unaligned_program_on(where); };
-    Run(plan_, program, unaligned, frame, where, poll).steps(plan_.steps);
-    if (staging) staging->finish(poll);
+    try {
+      Run(plan_, program, unaligned, frame, where, poll).steps(plan_.steps);
+      if (staging) staging->finish(poll);
+    } catch (const UserError& error) {
+      // What a program asserts explains a fault of the device that comes of it.
+      if (faults && error.diagnostic().code == Code::CudaCallFailed) faults->throw_fault();
+      throw;
+    }
+    if (staged && faults) faults->throw_fault();
+  }
+
+  /// Made at the first call, on a machine that has a driver.
+  std::shared_ptr<const FaultMemory> fault_memory() {
+    std::lock_guard<std::mutex> lock(programs_mutex_);
+    if (!can_fail_) return nullptr;
+    if (faults_ == nullptr) faults_ = FaultMemory::of(parts_.launches);
+    return faults_;
   }
 
   /// Identifies the stream, and whether it is captured. Handles are reused for later streams, ids are not; the id of a
@@ -290,6 +316,9 @@ class Executor::Impl {
   Programs unaligned_programs_;
   const std::function<Cubin()> compile_unaligned_;
   Binary unaligned_code_;  ///< compiled when a call needs it
+  const bool can_fail_ = std::any_of(parts_.launches.begin(), parts_.launches.end(),
+                                     [](const Launch* launch) { return has_faults(launch->reports); });
+  std::shared_ptr<const FaultMemory> faults_;
   FramePool frames_;
 };
 

@@ -169,6 +169,80 @@ TEST_F(CudaExecutor, ALaunchOffItsAlignmentTakesTheNarrowKernels) {
   EXPECT_EQ(compiled, 1);
 }
 
+/// As add_kernel, and leaves the fault 1 with the value of x[0] where that is negative: buffers x, y, scalar k, fault.
+void failing_kernel(const LaunchConfig& config, void** parameters) {
+  add_kernel(config, parameters);
+  auto* fault = argument<int64_t*>(parameters, 3);
+  const float first = argument<const float*>(parameters, 0)[0];
+  if (first >= 0 || fault[0] != 0) return;
+  fault[1] = 1;
+  fault[2] = static_cast<int64_t>(first);
+  fault[0] = 2;
+}
+
+Plan failing_plan() {
+  Plan plan = add_plan();
+  const KernelReport line{false, "a line", {}, 0, {}};
+  const KernelReport fault{true, "positive", {{"x", ReportedType::Signed}}, 0, {}};
+  std::get<Launch>(plan.steps[0].node).reports = {line, fault};
+  return plan;
+}
+
+TEST_F(CudaExecutor, AFaultOfADeviceEndsTheNextCall) {
+  fake_state().kernels[0] = failing_kernel;
+  const Executor executor(failing_plan(), cubin(), {"add"});
+  DeviceTensor x({8}), y({8});
+  const auto call = [&] { executor.call(std::vector{x.arg(), y.arg()}, seven()); };
+  EXPECT_EQ(error_of(call), "no error");
+  x.floats()[0] = -3;
+  EXPECT_EQ(error_of(call), "no error") << "the call does not wait";
+  x.floats()[0] = 0;
+  y.floats()[0] = 1;
+  const std::string fault = error_of(call);
+  EXPECT_TRUE(fault.starts_with("error[HV0724]: assertion failed: positive\nnote: where x=-3")) << fault;
+  EXPECT_EQ(y.floats()[0], 1) << "it launches nothing";
+  EXPECT_EQ(error_of(call), "no error") << "it is reported once";
+  EXPECT_EQ(calls("cuMemHostAlloc").size(), 1u);
+}
+
+TEST_F(CudaExecutor, AFaultEndsACallWithHostArrays) {
+  fake_state().kernels[0] = failing_kernel;
+  const Executor executor(failing_plan(), cubin(), {"add"});
+  HostTensor x(kFloat32, {8}), y(kFloat32, {8});
+  x.floats()[0] = -3;
+  const auto call = [&] { executor.call(std::vector{x.arg(), y.arg()}, seven()); };
+  EXPECT_NE(error_of(call).find("positive"), std::string::npos);
+  x.floats()[0] = 3;
+  EXPECT_EQ(error_of(call), "no error");
+  EXPECT_EQ(y.floats()[0], 10);
+}
+
+TEST_F(CudaExecutor, AFaultExplainsABrokenContext) {
+  fake_state().kernels[0] = failing_kernel;
+  const Executor executor(failing_plan(), cubin(), {"add"});
+  HostTensor x(kFloat32, {8}), y(kFloat32, {8});
+  x.floats()[0] = -3;
+  fake_state().fail_function = "cuStreamQuery";
+  fake_state().fail_countdown = 1;
+  fake_state().fail_result = 700;
+  const std::string fault = error_of([&] { executor.call(std::vector{x.arg(), y.arg()}, seven()); });
+  EXPECT_NE(fault.find("positive"), std::string::npos) << fault;
+}
+
+TEST_F(CudaExecutor, FaultMemoryOutlivesTheExecutorInAGraph) {
+  fake_state().kernels[0] = failing_kernel;
+  auto executor = std::make_unique<Executor>(failing_plan(), cubin(), std::vector<std::string>{"add"});
+  DeviceTensor x({8}), y({8});
+  const auto call = [&] { executor->call(std::vector{x.arg(), y.arg()}, seven()); };
+  call();
+  fake_state().capture_status = 1;
+  fake_state().capture_id = 5;
+  EXPECT_EQ(error_of(call), "no error");
+  fake_state().capture_status = 0;
+  EXPECT_EQ(calls("cuMemFreeHost").size(), 0u);
+  executor.reset();
+}
+
 /// y[i] = the first element of the tensor that the map is of: buffers x, y, scalar k, the map.
 void map_kernel(const LaunchConfig& config, void** parameters) {
   const auto& map = *static_cast<const TensorMapBytes*>(parameters[3]);

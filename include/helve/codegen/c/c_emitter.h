@@ -39,6 +39,7 @@ class CEmitter {
   // Defined by the target.
   virtual CExpr load(const Load& l) = 0;
   virtual void store(const Store& s) = 0;
+  virtual void report(const Report& s) = 0;
   virtual void alloc(const Alloc& s) = 0;
   virtual void peer(const Peer& s) = 0;
   virtual void tile_op(const TileOp& s) = 0;

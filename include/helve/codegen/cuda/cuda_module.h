@@ -30,15 +30,17 @@ struct SharedBuffer {
 /// A kernel of the text. Its parameters are one pointer a buffer of the kernel's interface, then each scalar as a long
 /// long (a float scalar as the bits of its dtype), then, in a mesh function, the instance stride in bytes of each
 /// Global buffer and the number of the first block, then, in a cooperative kernel, an unsigned*: zeroed words for its
-/// blocks to synchronize with, then each tensor map by value. The grid is one-dimensional: blockIdx.x counts blocks,
-/// row-major, in a mesh function from the first one.
+/// blocks to synchronize with, then, in a kernel that can end with a fault, a long long*: zeroed words, the first for
+/// its state (0 none, 2 complete), then the number of the report and its values, then each tensor map by value. The
+/// grid is one-dimensional: blockIdx.x counts blocks, row-major, in a mesh function from the first one.
 struct CudaKernel {
   std::string name;
   int64_t threads = 0;              ///< of a block, with those of further roles
   int64_t own_threads = 0;          ///< without these
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
   int64_t cluster = 1;              ///< blocks of a cluster
-  bool cooperative = false;         ///< all blocks synchronize: the last parameter is zeroed words
+  bool cooperative = false;         ///< all blocks synchronize: a parameter is zeroed words
+  bool faults = false;              ///< it can end with a fault: a parameter is memory for one
   std::vector<SharedBuffer> shared;  ///< its contents, in program order
   std::vector<int64_t> alignments;  ///< bytes, required of each buffer's base; at least an element's
   std::vector<runtime::TensorMap> maps;

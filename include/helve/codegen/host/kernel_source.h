@@ -11,6 +11,7 @@
 #include "helve/analysis/index_bounds.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/ir/tensor/function.h"
+#include "helve/support/report.h"
 
 namespace helve {
 
@@ -24,6 +25,7 @@ struct KernelSource {
   std::vector<MayAlias> may_alias = {};  ///< of the function; other buffers do not share memory
   /// The arguments that launches give, where those of another variant of the kernel decide; null: its own.
   std::shared_ptr<const KernelInterface> interface = {};
+  std::vector<KernelReport> reports = {};  ///< what its statements report; code gives the position in this list
 };
 
 }  // namespace helve

@@ -2,69 +2,17 @@
 // Immutable nodes; a program at any stage, from the user's tile kernel down to flat loops, is built from this one list.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "helve/ir/expr/build.h"
 #include "helve/ir/tensor/buffer.h"
+#include "helve/ir/tensor/stmt_node.h"
 #include "helve/ir/tensor/tile_op.h"
 
 namespace helve {
-
-enum class StmtKind {
-#define HELVE_STMT(name) name,
-#include "helve/ir/tensor/stmt_nodes.inc"
-#undef HELVE_STMT
-};
-
-/// The limit of nested statements, not counting sequences: passes recurse, so it bounds the stack that they need. Text
-/// has a lower limit (helve.parse), and passes add a few levels.
-inline constexpr int kStmtDepthLimit = 400;
-
-struct StmtNode : Node {
-  using Part = Ref<const StmtNode>;
-  const StmtKind kind;
-  int depth() const { return depth_; }
-
- protected:
-  explicit StmtNode(StmtKind k) : kind(k) {}
-
- private:
-  template <class N>
-    requires std::is_base_of_v<StmtNode, N>
-  friend void measure(N& node);
-  int depth_ = 1;
-};
-using Stmt = Ref<const StmtNode>;
-
-/// Refuses a statement that contains `part` at too great a depth (NestingDepth).
-[[noreturn]] void refuse_depth(const StmtNode& part);
-
-/// Computes the depth from the fields. NestingDepth beyond the limit.
-template <class N>
-  requires std::is_base_of_v<StmtNode, N>
-void measure(N& node) {
-  constexpr bool counts = N::kKind != StmtKind::Seq;
-  int depth = 0;
-  const auto part = [&](const Stmt& s) {
-    if (!s) return;
-    if (counts && s->depth_ >= kStmtDepthLimit) refuse_depth(*s);
-    depth = std::max(depth, s->depth_);
-  };
-  for_each_field<N>([&](const auto& each) {
-    using M = std::decay_t<decltype(node.*each.member)>;
-    if constexpr (std::is_same_v<M, Stmt>) {
-      part(node.*each.member);
-    } else if constexpr (std::is_same_v<M, std::vector<Stmt>>) {
-      for (const Stmt& s : node.*each.member) part(s);
-    }
-  });
-  node.depth_ = depth + counts;
-}
 
 /// Statements in order. Never holds a Seq directly; may be empty.
 struct Seq final : StmtNode {
@@ -159,6 +107,24 @@ struct Prefetch final : StmtNode {
   }
 };
 
+/// Says something to whoever runs the program, once for each execution: a fault ends the call with an error, and
+/// nothing behind it happens; otherwise a line is printed. Both give the text and the values by their names. It
+/// accesses what the values read, is executed exactly as often as the program says, and keeps the order of the
+/// statements around.
+struct Report final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Report;
+  bool fault = false;
+  std::string text;
+  std::vector<std::string> names;  ///< of the values
+  std::vector<Expr> values;
+  int64_t around = 0;  ///< the first so many of them say which block and which iteration it is
+  Report() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("fault", &Report::fault), field("text", &Report::text), field("names", &Report::names),
+                      field("values", &Report::values), field("around", &Report::around)};
+  }
+};
+
 /// Stores a tile elementwise; all operands are read before anything is written. Legal only in a tile loop.
 struct TileStore final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::TileStore;
@@ -194,14 +160,10 @@ struct For final : StmtNode {
   Stmt body;
   For() : StmtNode(kKind) {}
   static constexpr auto fields() {
-    return std::tuple{field("loop", &For::loop),
-                      field("begins", &For::begins),
-                      field("extents", &For::extents),
-                      field("num_stages", &For::num_stages),
-                      field("scheduled", &For::scheduled),
-                      field("rolled", &For::rolled),
-                      definition("vars", &For::vars),
-                      field("body", &For::body)};
+    return std::tuple{field("loop", &For::loop),           field("begins", &For::begins),
+                      field("extents", &For::extents),     field("num_stages", &For::num_stages),
+                      field("scheduled", &For::scheduled), field("rolled", &For::rolled),
+                      definition("vars", &For::vars),      field("body", &For::body)};
   }
 };
 
@@ -379,6 +341,9 @@ Stmt store_nontemporal(BufferRef buffer, std::vector<Expr> indices, Expr value, 
 /// A store of a vector's lanes, in accesses of `width` bytes.
 Stmt store_vector(BufferRef buffer, std::vector<Expr> indices, Expr value, int64_t width, Span span = {});
 Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
+/// The first `around` values say where the program is. BadArgument for more than kMostReported values.
+Stmt report(bool fault, std::string text, std::vector<std::string> names, std::vector<Expr> values, int64_t around,
+            Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
               int num_stages = 1, Span span = {}, bool scheduled = false);

@@ -27,6 +27,7 @@ constexpr int64_t kGridLimit = (int64_t{1} << 31) - 1;
 ///   the launch's scalars, then for each per-core buffer, in the order of buffers, the bytes between the instances of
 ///   consecutive cores
 ///   for a cooperative launch, the address of the workspace
+///   for a launch that can end with a fault, the address of zeroed words for it
 ///   the launch's tensor maps, except for the unaligned variant of a kernel
 /// Blocks are numbered by blockIdx.x and threads by threadIdx.x.
 class Executor {
@@ -48,6 +49,8 @@ class Executor {
   /// Host arrays only: they are copied to device 0 and the written ones back; returns when the results are written.
   /// During a capture, memory that the plan allocates must exist from an earlier call; it belongs to the graph until
   /// that is destroyed, and outlives the executor.
+  /// A fault of the program ends the call if it waits for the device: with host arrays, or where a value of the device
+  /// decides what comes next. Otherwise the next call of the executor ends with it. The launch goes on in any case.
   /// UserError: those of runtime::Executor::call for arguments, 9xx for the device; Interrupted while it waits.
   void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars = {},
             CudaStream stream = nullptr, const CallOptions& options = {}) const;

@@ -218,6 +218,20 @@ FAKE(cuMemFree_v2, DeviceAddress address) {
   return 0;
 }
 
+FAKE(cuMemHostAlloc, void** address, size_t bytes, unsigned flags) {
+  if (forbidden()) return 900;
+  ENTER(number(bytes) + " flags " + number(flags));
+  *address = std::malloc(bytes);
+  return *address != nullptr ? 0 : 2;
+}
+
+FAKE(cuMemFreeHost, void* address) {
+  if (forbidden()) return 900;
+  ENTER();
+  std::free(address);
+  return 0;
+}
+
 FAKE(cuMemcpyHtoDAsync_v2, DeviceAddress to, const void* from, size_t bytes, CudaStream stream) {
   ENTER(number(bytes) + " " + of_stream(stream));
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
