@@ -81,9 +81,9 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
                     T.reduce_max(s, top, dim=1, clear=False)
                     for m in T.Parallel(rows):  # no maximum: no key yet
                         part[m] = T.if_then_else(top[m] == -T.infinity("float32"), 0.0, top[m] * to_log2)
-                        before[m] = T.exp2_approx(before[m] * to_log2 - part[m])
+                        before[m] = T.exp2_approx(T.fma(before[m], to_log2, -part[m]))
                     for m, n in T.Parallel(rows, columns):
-                        s[m, n] = T.exp2_approx(s[m, n] * to_log2 - part[m])
+                        s[m, n] = T.exp2_approx(T.fma(s[m, n], to_log2, -part[m]))
                     T.reduce_sum(s, part, dim=1)
                     for m in T.Parallel(rows):
                         total[m] = total[m] * before[m] + part[m]
