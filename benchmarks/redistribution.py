@@ -4,6 +4,9 @@ Run it: ``python benchmarks/redistribution.py [--threads N]``. Both sides write 
 that are prepared; float32 over a mesh of 2 x 2. NumPy copies and adds views of the boxes, each box and each sum once,
 and copies the sums to whoever else holds them. Every result is compared in the same run. The size is that of the whole
 tensor; where it becomes copies, four times as much is written.
+
+``--plans N`` times the planning of N random pairs of distributions over each of some meshes of three axes instead, by
+the time of this process.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import time
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--threads", type=int, help="threads of helve; all CPUs by default")
 parser.add_argument("--rounds", type=int, default=9, help="turns of each candidate; the median counts")
+parser.add_argument("--plans", type=int, default=0, help="pairs for each mesh")
 parser.add_argument("--largest", type=int, default=256, help="MiB of the largest tensor")
 CHOSEN = parser.parse_args() if __name__ == "__main__" else parser.parse_args([])
 if CHOSEN.threads:
@@ -25,7 +29,7 @@ if CHOSEN.threads:
 import numpy as np  # noqa: E402
 
 import helve  # noqa: E402
-from helve.dist import DistTensor, distribution  # noqa: E402
+from helve.dist import DistTensor, distribution, redistribution  # noqa: E402
 
 CASES = (
     ("i j -> i j", "i j -> j i"),  # permute
@@ -77,7 +81,44 @@ def seconds(call, least: float = 0.02) -> float:
     return (time.perf_counter() - begin) / count
 
 
+MESHES = (
+    ((8, 8, 8), (1024, 1024, 512)),
+    ((4, 4, 4), (1001, 77, 50)),
+    ((2, 3, 4), (96, 1000, 17)),
+    ((32, 32, 32), (8192, 8192, 1024)),
+)
+
+
+def every_distribution(mesh: helve.Mesh, shape: tuple[int, ...]) -> list:
+    """Each axis cuts a dimension, or has copies, data on coordinate 1 or terms; a cut goes by the order of the axes."""
+    out = []
+    for choice in itertools.product("ijk*1+", repeat=len(shape)):
+        levels: list[list[str]] = [[] for _ in mesh.names]
+        for a, (name, entry) in enumerate(zip(mesh.names, choice, strict=True)):
+            levels[choice[:a].count(entry) if entry in "ijk" else 0].append(f"{name}:{entry}")
+        out.append(distribution([f"i j k -> {' '.join(level)}" for level in levels if level], shape, mesh))
+    return out
+
+
+def time_plans(count: int) -> None:
+    generator = np.random.default_rng(0)
+    print("| mesh | tensor | median ms | 90 % | largest | longest text |\n| --- | --- | --- | --- | --- | --- |")
+    for extents, shape in MESHES:
+        every = every_distribution(helve.Mesh(extents, ("x", "y", "z")), shape)
+        times, length = [], 0
+        for source, destination in generator.integers(0, len(every), (count, 2)):
+            begin = time.process_time()
+            plan = redistribution(every[source], every[destination], 4)
+            times.append((time.process_time() - begin) * 1e3)
+            length = max(length, len(plan._core.text()) if np.prod(extents) < 1000 else 0)
+        times.sort()
+        print(f"| {' x '.join(map(str, extents))} | {shape} | {times[count // 2]:.1f} | {times[count * 9 // 10]:.1f} "
+              f"| {times[-1]:.1f} | {length or ''} |", flush=True)
+
+
 def main() -> None:
+    if CHOSEN.plans:
+        return time_plans(CHOSEN.plans)
     mesh = helve.Mesh((2, 2))
     print("| step | size | NumPy us | helve us | NumPy / helve |\n| --- | --- | --- | --- | --- |")
     for (before, after), extent in itertools.product(CASES, EXTENTS):

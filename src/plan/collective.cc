@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "corners.h"
+#include "helve/arith/relation.h"
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/plan/need.h"
@@ -63,19 +65,16 @@ bool has_one_partner(const Transfer& transfer) {
 class Derivation {
  public:
   explicit Derivation(const Transfer& transfer)
-      : transfer_(transfer), space_(transfer.from()), need_(need(engine_, space_, transfer)) {}
+      : transfer_(transfer), corners_(transfer), space_(transfer.from()), received_(is_received(space_, transfer)) {}
 
   CollectiveStep derive(CollectiveForm suggested) {
     CollectiveStep out{CollectiveForm::Exchange, {}, transfer_};
-    if (is_proved(need_.emptiness())) {
+    if (!corners_.moves() && is_proved(where(is_needed(space_, transfer_)).emptiness())) {
       out.form = CollectiveForm::Local;
       return out;
     }
-    for (size_t a = 0; a < space_.receiver.size(); ++a) {
-      const IntegerSet apart = where(
-          logical_and(apply(Op::Ne, {Expr(space_.receiver[a]), Expr(space_.sender[a])}), is_needed(space_, transfer_)));
-      if (!is_proved(apart.emptiness())) out.axes.push_back(a);
-    }
+    out.axes = axes_apart();
+    if (corners_.refute(suggested)) return out;
     if (suggested == CollectiveForm::Local || suggested == CollectiveForm::Exchange) return out;
     if (const std::optional<int64_t> root = root_of(suggested, out.axes)) {
       if (moves_what_is_needed(suggested, out.axes)) {
@@ -87,6 +86,25 @@ class Derivation {
   }
 
  private:
+  /// The axes on which a receiver and a sender differ. Where corners show no two, it is proved that there are none, of
+  /// all such axes at once where that holds.
+  std::vector<size_t> axes_apart() const {
+    std::vector<Expr> open;
+    for (size_t a = 0; a < space_.receiver.size(); ++a) {
+      if (!corners_.apart()[a]) open.push_back(apart_on(a));
+    }
+    const bool none = open.empty() || never_needed(chain(Op::Or, open));
+    std::vector<size_t> out;
+    for (size_t a = 0; a < space_.receiver.size(); ++a) {
+      if (corners_.apart()[a] || (!none && !never_needed(apart_on(a)))) out.push_back(a);
+    }
+    return out;
+  }
+  Expr apart_on(size_t a) const { return apply(Op::Ne, {Expr(space_.receiver[a]), Expr(space_.sender[a])}); }
+  bool never_needed(const Expr& condition) const {
+    return is_proved(where(logical_and(condition, received_)).emptiness());
+  }
+
   IntegerSet where(const Expr& condition) const { return IntegerSet(engine_, space_.tuple(), condition); }
 
   /// The root of the form, -1 for forms that have none; nothing if the transfer has no such root.
@@ -108,7 +126,7 @@ class Derivation {
   /// senders of its group hold: whole blocks, or the part that it is to hold.
   bool moves_what_is_needed(CollectiveForm form, const std::vector<size_t>& axes) const {
     using enum CollectiveForm;
-    std::vector<Expr> conditions = {holds(transfer_.from(), space_.sender, space_.element), space_.apart()};
+    std::vector<Expr> conditions = {holds(transfer_.from(), space_.sender, space_.element)};
     for (size_t a = 0; a < space_.receiver.size(); ++a) {
       if (std::find(axes.begin(), axes.end(), a) == axes.end()) conditions.push_back(space_.agree(a));
       conditions.push_back(apply(Op::Le, {int_imm(0), Expr(space_.receiver[a])}));
@@ -121,14 +139,26 @@ class Derivation {
       }
     }
     const bool whole = form == AllGather || form == AllReduce || form == Broadcast || form == Gather || form == Reduce;
-    if (!whole) conditions.push_back(holds(transfer_.to(), space_.receiver, space_.element));
+    if (!whole) conditions.push_back(is_given(space_, transfer_));
     for (size_t a = 0; a < axes.size(); ++a) {
       const bool combined = transfer_.roles()[axes[a]].reduced;
       if (combined != reduces(form)) return false;  // an axis of terms in a form without terms, or the other way round
     }
-    const IntegerSet moved = where(conjunction(conditions));
-    if (!is_proved(need_.is_subset_of(moved)) || !is_proved(moved.is_subset_of(need_))) return false;
-    return whole || goes_to_one_device(form);
+    // Of parts, both sides are what senders hold and receivers are given: that devices agree on all axes but these is
+    // proved already, and where no other condition is there, that is all of it.
+    bool is_all = !whole;
+    for (size_t a = 0; a < transfer_.roles().size(); ++a) {
+      const bool is_axis = std::find(axes.begin(), axes.end(), a) != axes.end();
+      is_all = is_all && !(transfer_.roles()[a].kept && is_axis);
+    }
+    return (is_all || is_same(conjunction(conditions))) && (whole || goes_to_one_device(form));
+  }
+
+  /// Is that what is received? What devices have from themselves is compared, too, where a form changes nothing: that
+  /// two devices differ is a disjunction, with which isl takes ten times as long.
+  bool is_same(const Expr& moved) const {
+    const IntegerSet ours = where(received_), theirs = where(moved);
+    return is_proved(ours.is_subset_of(theirs)) && is_proved(theirs.is_subset_of(ours));
   }
 
   /// No element of a sender goes to two receivers; in a permutation, nor does a device have two partners.
@@ -141,7 +171,7 @@ class Derivation {
     return is_one_to_one(from, to) && is_one_to_one(to, from);
   }
 
-  /// Does what is needed give each value of `from` one value of `to`?
+  /// Does what is received give each value of `from` one value of `to`?
   bool is_one_to_one(const std::vector<VarRef>& from, const std::vector<VarRef>& to) const {
     std::vector<Expr> image(from.begin(), from.end());
     std::vector<VarRef> locals;
@@ -149,13 +179,14 @@ class Derivation {
       const auto is = [&](const VarRef& each) { return each.get() == var.get(); };
       if (std::none_of(to.begin(), to.end(), is)) locals.push_back(var);
     }
-    return is_proved(IntegerRelation(engine_, to, image, is_needed(space_, transfer_), locals).is_injective());
+    return is_proved(IntegerRelation(engine_, to, image, received_, locals).is_injective());
   }
 
   const Transfer& transfer_;
+  Corners corners_;
   ExactEngine engine_;
   TransferSpace space_;
-  IntegerSet need_;
+  Expr received_;
 };
 
 }  // namespace
@@ -189,6 +220,8 @@ CollectiveForm suggested_form(const Transfer& transfer) {
   if (!out) return CollectiveForm::Local;
   return *out == CollectiveForm::AllToAll && has_one_partner(transfer) ? CollectiveForm::Permute : *out;
 }
+
+bool refuted(const Transfer& transfer, CollectiveForm form) { return Corners(transfer).refute(form); }
 
 CollectiveStep derive(const Transfer& transfer) { return Derivation(transfer).derive(suggested_form(transfer)); }
 

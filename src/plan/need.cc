@@ -67,18 +67,24 @@ Expr holds(const Distribution& distribution, const std::vector<VarRef>& coordina
   return conjunction(conditions);
 }
 
-Expr is_needed(const TransferSpace& space, const Transfer& transfer) {
-  std::vector<Expr> conditions = {holds(transfer.to(), space.receiver, space.element),
-                                  holds(transfer.from(), space.sender, space.element), space.apart()};
+Expr is_given(const TransferSpace& space, const Transfer& transfer) {
+  std::vector<Expr> conditions = {holds(transfer.to(), space.receiver, space.element)};
   for (size_t a = 0; a < transfer.roles().size(); ++a) {
-    if (transfer.roles()[a].kept) conditions.push_back(space.agree(a));
     if (transfer.roles()[a].begun) conditions.push_back(apply(Op::Eq, {Expr(space.receiver[a]), int_imm(0)}));
   }
   return conjunction(conditions);
 }
 
-IntegerSet need(const ExactEngine& engine, const TransferSpace& space, const Transfer& transfer) {
-  return IntegerSet(engine, space.tuple(), is_needed(space, transfer));
+Expr is_received(const TransferSpace& space, const Transfer& transfer) {
+  std::vector<Expr> conditions = {is_given(space, transfer), holds(transfer.from(), space.sender, space.element)};
+  for (size_t a = 0; a < transfer.roles().size(); ++a) {
+    if (transfer.roles()[a].kept) conditions.push_back(space.agree(a));
+  }
+  return conjunction(conditions);
+}
+
+Expr is_needed(const TransferSpace& space, const Transfer& transfer) {
+  return logical_and(is_received(space, transfer), space.apart());
 }
 
 }  // namespace helve

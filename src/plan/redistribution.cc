@@ -33,6 +33,19 @@ class Search {
       for (size_t k = 1; k < chain.size(); ++k) {
         const std::pair<size_t, size_t> ends{chain[k - 1], chain[k]};
         Link& link = links_.at(ends);
+        if (!link.proved && !link.seen) {  // by some devices, before any proof
+          link.seen = true;
+          const Transfer transfer(nodes_[ends.first], nodes_[ends.second]);
+          if (refuted(transfer, link.form)) {
+            link.form = CollectiveForm::Exchange;
+            link.seconds = seconds_of(transfer, link.form);
+            as_suggested = false;
+          }
+        }
+      }
+      for (size_t k = 1; as_suggested && k < chain.size(); ++k) {
+        const std::pair<size_t, size_t> ends{chain[k - 1], chain[k]};
+        Link& link = links_.at(ends);
         if (!link.proved) {
           link.proved = derive(Transfer(nodes_[ends.first], nodes_[ends.second]));
           if (link.proved->form != link.form) {
@@ -53,6 +66,7 @@ class Search {
   struct Link {
     CollectiveForm form;
     double seconds;
+    bool seen = false;  ///< not refuted by corners
     std::optional<CollectiveStep> proved;
   };
 
@@ -138,7 +152,7 @@ class Search {
     if (found != links_.end()) return found->second;
     const Transfer transfer(nodes_[from], nodes_[to]);
     const CollectiveForm form = suggested_form(transfer);
-    return links_.emplace(std::pair(from, to), Link{form, seconds_of(transfer, form), {}}).first->second;
+    return links_.emplace(std::pair(from, to), Link{form, seconds_of(transfer, form), false, {}}).first->second;
   }
 
   double cost_of(const std::vector<size_t>& chain) {

@@ -162,6 +162,13 @@ std::vector<TransferBox> Transfer::sent(const std::vector<int64_t>& device) cons
   return out;
 }
 
+bool Transfer::pairs(const std::vector<int64_t>& receiver, const std::vector<int64_t>& sender) const {
+  for (size_t a = 0; a < receiver.size(); ++a) {
+    if (roles_[a].kept && receiver[a] != sender[a]) return false;
+  }
+  return receives(receiver) && sends(sender);
+}
+
 int64_t Transfer::partners(const std::vector<int64_t>& device) const {
   int64_t copies = 1, members = 1;
   for (size_t a = 0; a < device.size(); ++a) {

@@ -14,7 +14,8 @@ namespace helve::runtime {
 
 namespace {
 
-constexpr int64_t kPiece = 512;
+constexpr int64_t kPiece = 512;    ///< elements that are accumulated at a time
+constexpr int64_t kStream = 4096;  ///< elements after which further targets are written
 
 template <class T>
 struct Plain {
@@ -69,10 +70,40 @@ void with_stride(int64_t stride, Body&& body) {
   }
 }
 
+/// to[i] = a[i] op b[i], all adjacent. What is written may be what is read, element by element.
+template <ReduceOp Op, class T>
+void combine_rows(const std::byte* a, const std::byte* b, std::byte* to, int64_t count) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) {
+    T x, y;
+    std::memcpy(&x, a + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    std::memcpy(&y, b + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    const T value = apply<Op, T>(x, y);
+    std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+  }
+}
+
+/// Two adjacent rows of a type that needs no accumulator of another one: memory is read and written in one stream each.
+template <ReduceOp Op, class T>
+void reduce_two_rows(const SourceRows& sources, const TargetRows& targets, int64_t count) {
+  for (int64_t begin = 0; begin < count; begin += kStream) {
+    const int64_t n = std::min(kStream, count - begin), offset = begin * static_cast<int64_t>(sizeof(T));
+    std::byte* first = targets.rows[0] + targets.offset + offset;
+    combine_rows<Op, T>(sources.rows[0] + sources.offset + offset, sources.rows[1] + sources.offset + offset, first, n);
+    for (std::byte* row : targets.rows.subspan(1))
+      std::memcpy(row + targets.offset + offset, first, static_cast<size_t>(n) * sizeof(T));
+  }
+}
+
 template <class Codec, ReduceOp Op>
 void reduce_row(const SourceRows& sources, const TargetRows& targets, int64_t count) {
   using Value = typename Codec::Value;
   using Stored = typename Codec::Stored;
+  if constexpr (std::is_same_v<Codec, Plain<Value>>) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(Value));
+    if (sources.rows.size() == 2 && sources.stride == kSize && targets.stride == kSize && !targets.rows.empty())
+      return reduce_two_rows<Op, Value>(sources, targets, count);
+  }
   std::array<Value, kPiece> sum;
   auto load = [](const std::byte* at) {
     Stored stored;

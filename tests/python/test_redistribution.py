@@ -212,6 +212,17 @@ def test_distributions_print_parse_and_come_from_layouts():
             assert distribution_of(each.layout, (7, 5), mesh).layout.equivalent(each.layout)
 
 
+def test_chains_over_three_axes_are_proved_for_any_mesh():
+    """Their steps are collectives, whose forms are proved; for 32768 devices as for 8."""
+    for extents, shape in (((2, 2, 2), (96, 64, 32)), ((32, 32, 32), (32768, 32768, 32768))):
+        mesh = helve.Mesh(extents, ("x", "y", "z"))
+        every_axis = [f"i j k -> {axis}:i" for axis in mesh.names]
+        for source, destination in (("i j k -> + k j", every_axis), ("i j k -> i + j", "i j k -> k * *")):
+            ends = (distribution(text, shape, mesh) for text in (source, destination))
+            plan = redistribution(*ends, 4, latency=1.0)  # few messages
+            assert 2 <= len(plan.steps) <= 3 and all(step.form != "exchange" for step in plan.steps), str(extents)
+
+
 @pytest.mark.parametrize("extents", [(32, 32), (256, 256)])
 def test_a_plan_for_many_devices_is_short(extents):
     mesh = helve.Mesh(extents, ("x", "y"))

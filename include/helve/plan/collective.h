@@ -45,6 +45,9 @@ bool changes(const Distribution& from, const Distribution& to, Axis axis);
 /// The form that the roles of the axes suggest; what no table row fits is an exchange. Not proved.
 CollectiveForm suggested_form(const Transfer& transfer);
 
+/// Do some devices show that the transfer is not of this form? Takes microseconds; false proves nothing.
+bool refuted(const Transfer& transfer, CollectiveForm form);
+
 /// The transfer with the axes that it needs and the suggested form, if that is proved to move what is needed; otherwise
 /// as the exchange, which is by definition.
 CollectiveStep derive(const Transfer& transfer);

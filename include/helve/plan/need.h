@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "helve/arith/relation.h"
+#include "helve/ir/expr/expr.h"
 #include "helve/plan/transfer.h"
 
 namespace helve {
@@ -27,10 +27,14 @@ struct TransferSpace {
 Expr holds(const Distribution& distribution, const std::vector<VarRef>& coordinates,
            const std::vector<VarRef>& element);
 
+/// The receiver is given the value of the element, by whomever: it is to hold it, and not the identity alone.
+Expr is_given(const TransferSpace& space, const Transfer& transfer);
+
+/// The receiver gets the element from this sender, which may be the receiver itself. A conjunction: of what isl is
+/// asked, this is cheap, and `apart` is not.
+Expr is_received(const TransferSpace& space, const Transfer& transfer);
+
 /// The receiver needs the element from this sender, which is another device.
 Expr is_needed(const TransferSpace& space, const Transfer& transfer);
-
-/// { receiver, sender, element }: what the transfer moves, without what a device has from itself.
-IntegerSet need(const ExactEngine& engine, const TransferSpace& space, const Transfer& transfer);
 
 }  // namespace helve

@@ -49,6 +49,10 @@ class Transfer {
   std::vector<TransferBox> received(const std::vector<int64_t>& device) const;
   /// What it sends, to itself too, in the order of elements. `received` of all peers, seen from the other end.
   std::vector<TransferBox> sent(const std::vector<int64_t>& device) const;
+  /// Is the device given values? Not where it holds nothing, or the identity alone.
+  bool receives(const std::vector<int64_t>& device) const;
+  /// Does the sender, another device or the receiver itself, send the receiver what both hold?
+  bool pairs(const std::vector<int64_t>& receiver, const std::vector<int64_t>& sender) const;
   /// How many others a device exchanges boxes with, at most; without a list of them.
   int64_t partners(const std::vector<int64_t>& device) const;
   /// The number of elements, or terms, that a device receives from others.
@@ -66,7 +70,6 @@ class Transfer {
   };
   static Side side_of(const Distribution& distribution);
 
-  bool receives(const std::vector<int64_t>& device) const;
   bool sends(const std::vector<int64_t>& device) const;
   /// The devices that a side gives block `numbers` of the tensor, as far as it says.
   std::vector<int64_t> coordinates(const Side& side, const std::vector<int64_t>& numbers) const;

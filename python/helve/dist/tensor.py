@@ -153,8 +153,7 @@ class DistTensor:
         local = None if coordinate is None else self.shards.get(tuple(coordinate))
         if coordinate is not None and tuple(mesh.shape) == distribution.mesh.shape and local is None:
             if distribution.local_shape(coordinate) is not None:
-                raise error("ShardsElsewhere", _place(), missing=1, parts=1,
-                            remedy=f"call it where the part of device {tuple(coordinate)} is")
+                raise self._elsewhere(f"call it where the part of device {tuple(coordinate)} is")
         return make_dtensor(local, distribution, mesh)
 
     def gather(self) -> Any:
@@ -253,12 +252,19 @@ class DistTensor:
 
     def _check_present(self) -> None:
         """Raises HV0416 unless all parts are in this process."""
-        holders = math.prod(self.distribution.mesh.shape[a] for a, name in enumerate(self.distribution.mesh.names)
-                            if all(axis.name != name for axis in self.distribution.layout.offset))
-        if len(self.shards) != holders:
-            raise error("ShardsElsewhere", _place(), missing=holders - len(self.shards), parts=holders,
-                        remedy="redistribute in the process that holds all parts, or a DTensor by PyTorch: "
-                        "tensor.to_dtensor(mesh).redistribute(placements=...)")
+        if len(self.shards) != self._holders():
+            raise self._elsewhere("redistribute in the process that holds all parts, or a DTensor by PyTorch: "
+                                  "tensor.to_dtensor(mesh).redistribute(placements=...)")
+
+    def _holders(self) -> int:
+        """How many devices hold a part."""
+        fixed = {axis.name for axis in self.distribution.layout.offset}
+        mesh = self.distribution.mesh
+        return math.prod(extent for extent, name in zip(mesh.shape, mesh.names, strict=True) if name not in fixed)
+
+    def _elsewhere(self, remedy: str) -> Error:
+        return error("ShardsElsewhere", _place(), missing=self._holders() - len(self.shards), parts=self._holders(),
+                     remedy=remedy)
 
 
 class PreparedRun:

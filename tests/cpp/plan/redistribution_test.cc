@@ -33,42 +33,55 @@ int64_t member(const CollectiveStep& step, const Index& device) {
 bool gives(const CollectiveStep& step, const Index& sender, const Index& receiver, const Index& element) {
   const Distribution &from = step.transfer.from(), &to = step.transfer.to();
   if (!in_one_group(step.axes, sender, receiver) || !holds(from, sender, element)) return false;
+  bool is_given = holds(to, receiver, element);  // where terms begin, others than coordinate 0 have the identity
+  for (size_t a = 0; a < receiver.size(); ++a) is_given &= !step.transfer.roles()[a].begun || receiver[a] == 0;
   switch (step.form) {
     case AllGather:
     case AllReduce: return true;
     case Broadcast: return member(step, sender) == step.root;
     case Gather:
     case Reduce: return member(step, receiver) == step.root;
-    case Scatter: return member(step, sender) == step.root && holds(to, receiver, element);
+    case Scatter: return member(step, sender) == step.root && is_given;
     case ReduceScatter:
     case AllToAll:
-    case Permute: return holds(to, receiver, element);
+    case Permute: return is_given;
     default: return false;
   }
+}
+
+using Moves = std::vector<std::pair<Index, Index>>;  ///< senders, which are other devices, and elements; sorted
+
+Moves needed_by(const Transfer& transfer, const Index& receiver) {
+  Moves out;
+  for (const TransferBox& piece : transfer.received(receiver)) {
+    if (piece.peer == receiver) continue;
+    for (Index element : indices(piece.extents)) {
+      for (size_t d = 0; d < element.size(); ++d) element[d] += piece.begin[d];
+      out.emplace_back(piece.peer, element);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Moves moved_to(const CollectiveStep& step, const Index& receiver) {
+  Moves out;
+  if (step.form == Local) return out;
+  for (const Index& sender : devices(step.transfer.from().mesh)) {
+    for (const Index& element : indices(step.transfer.from().shape)) {
+      if (sender != receiver && gives(step, sender, receiver, element)) out.emplace_back(sender, element);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 void check_form(const CollectiveStep& step) {
   if (step.form == Exchange) return;
   const Distribution& from = step.transfer.from();
   for (const Index& receiver : devices(from.mesh)) {
-    std::vector<std::pair<Index, Index>> moved, needed;
-    for (const TransferBox& piece : step.transfer.received(receiver)) {
-      if (piece.peer == receiver) continue;
-      for (Index element : indices(piece.extents)) {
-        for (size_t d = 0; d < element.size(); ++d) element[d] += piece.begin[d];
-        needed.emplace_back(piece.peer, element);
-      }
-    }
-    if (step.form != Local) {
-      for (const Index& sender : devices(from.mesh)) {
-        for (const Index& element : indices(from.shape)) {
-          if (sender != receiver && gives(step, sender, receiver, element)) moved.emplace_back(sender, element);
-        }
-      }
-    }
-    std::sort(needed.begin(), needed.end());
-    std::sort(moved.begin(), moved.end());
-    ASSERT_EQ(moved, needed);
+    const Moves needed = needed_by(step.transfer, receiver);
+    ASSERT_EQ(moved_to(step, receiver), needed);
     if (step.form != Permute) continue;
     std::vector<Index> partners;
     for (const auto& [sender, element] : needed) partners.push_back(sender);
@@ -92,6 +105,44 @@ TEST_P(Forms, MoveWhatTheirDefinitionSays) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+TEST_P(Forms, CornersRefuteNoFormThatMovesWhatIsNeeded) {
+  const auto& [extents, shape] = GetParam();
+  const std::vector<Distribution> all = all_distributions(shape, mesh_of(extents));
+  int64_t right = 0, wrong = 0, seen = 0;
+  for (const Distribution& from : all) {
+    for (const Distribution& to : all) {
+      const Transfer transfer(from, to);
+      std::vector<size_t> axes;
+      for (size_t a = 0; a < extents.size(); ++a) {
+        bool apart = false;
+        for (const Index& receiver : devices(from.mesh)) {
+          for (const auto& [sender, element] : needed_by(transfer, receiver)) apart |= sender[a] != receiver[a];
+        }
+        if (apart) axes.push_back(a);
+      }
+      for (CollectiveForm form : {Local, AllGather, ReduceScatter, AllToAll, Gather, Broadcast, Scatter}) {
+        CollectiveStep step{form, axes, transfer, 0};
+        const Distribution& side = form == Gather ? to : from;
+        bool moves = true;  // forms with a root have one on each of their axes
+        for (size_t a : axes) {
+          step.root = step.root * from.mesh[a].extent + side.layout.offset(from.mesh[a].axis);
+          const bool has_root = form == Gather || form == Broadcast || form == Scatter;
+          moves = moves && (!has_root || side.layout.offset().count(from.mesh[a].axis) > 0);
+        }
+        for (const Index& receiver : devices(from.mesh))
+          moves = moves && moved_to(step, receiver) == needed_by(transfer, receiver);
+        const bool is_refuted = refuted(transfer, form);
+        ++(moves ? right : wrong);
+        seen += is_refuted;
+        ASSERT_FALSE(moves && is_refuted)
+            << to_string(form) << ": " << quoted_notation(from) << " to " << quoted_notation(to);
+      }
+    }
+  }
+  EXPECT_GT(right, 0);
+  EXPECT_GE(2 * seen, wrong);
 }
 
 TEST_P(Forms, ChainsEndWhereTheyShould) {
