@@ -773,6 +773,11 @@ constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
 static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }
 static float ptx_min_NaN_f32(float a, float b) { return a != a || b != b ? NAN : b < a ? b : a; }
 static int ptx_bfe_s32(unsigned x) { return (short)x; }  // of the low 16 bits
+// Of denormal numbers, given or made, zero.
+static float ptx_ex2_approx_ftz_f32(float x) {
+  const float y = std::exp2(x);
+  return y < 1.17549435e-38f ? 0.0f : y;
+}
 static float ptx_cvt_f32_f16(unsigned short bits) { return (float)host::decode(bits, kHalf); }
 static unsigned short ptx_cvt_rn_f16_f32(float x) { return (unsigned short)host::encode(x, kHalf); }
 static unsigned short ptx_cvt_rn_bf16_f32(float x) { return (unsigned short)host::encode(x, kBrain); }

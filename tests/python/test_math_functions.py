@@ -67,6 +67,8 @@ def assert_right(name, x, got, bounds=None):
     exact = function(x.astype(np.float64))
     np.testing.assert_array_equal(np.isnan(got), np.isnan(exact), err_msg=f"NaN of {name}")
     known = ~np.isnan(exact)
+    if name == "exp2_approx":  # what is below the least normal number may be 0
+        known &= (exact >= np.finfo(np.float32).tiny) | (got != 0)
     x, got, exact = x[known], got[known], exact[known]
     signs = np.signbit(got) != np.signbit(exact)
     assert not signs.any(), f"the sign of {name}({x[signs][0]!r}) is that of {got[signs][0]!r}"

@@ -7,6 +7,38 @@ __device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
     return r;
 }
+// N bytes that are moved at once.
+template <int N> struct helve_word;
+template <> struct helve_word<2> { typedef unsigned short type; };
+template <> struct helve_word<4> { typedef unsigned int type; };
+template <> struct helve_word<8> { typedef uint2 type; };
+template <> struct helve_word<16> { typedef uint4 type; };
+// Stores N elements to memory that is aligned to W bytes, W bytes at a time.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
+    typedef typename helve_word<W>::type word;
+    constexpr int count = W / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < N; i += count) {
+        union { word whole; T parts[count]; } u;
+#pragma unroll
+        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
+        *(word*)(to + i) = u.whole;
+    }
+}
+// Stores floats, rounded in pairs, to memory that is aligned to W bytes.
+template <int W, int N>
+__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
+    helve_bfloat16 rounded[N];
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+        unsigned int pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+        rounded[i].bits = (unsigned short)pair;
+        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    }
+    helve_store<W>(to, rounded);
+}
 // Initializes mbarriers at which one thread and a number of bytes arrive.
 __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
     if (threadIdx.x == 0) {
@@ -296,16 +328,20 @@ main_0(
         helve_wait_for_products<0>();
         helve_hold_registers<128>(c);
         helve_ring_release<4>(ring, freed, open, 0);
-        helve_bfloat16 rounded[128];
+        __align__(16) helve_bfloat16 rounded[128];
         #pragma unroll
         for (int r = 0; r < 2; ++r) {
             #pragma unroll
             for (int r_1 = 0; r_1 < 2; ++r_1) {
                 #pragma unroll
                 for (int r_2 = 0; r_2 < 16; ++r_2) {
-                    #pragma unroll
-                    for (int v = 0; v < 2; ++v) {
-                        rounded[r * 64 + r_2 * 4 + r_1 * 2 + v] = helve_to_bfloat16(c[r * 64 + r_2 * 4 + r_1 * 2 + v]);
+                    {
+                        float rounded_v[2];
+                        #pragma unroll
+                        for (int v = 0; v < 2; ++v) {
+                            rounded_v[v] = c[r * 64 + r_2 * 4 + r_1 * 2 + v];
+                        }
+                        helve_store_rounded<4>(rounded + (r * 64 + r_2 * 4 + r_1 * 2), rounded_v);
                     }
                 }
             }
