@@ -15,6 +15,10 @@ namespace helve::python {
 
 namespace py = pybind11;
 
+bool ArrayParts::reads(py::handle array) {
+  return py::isinstance<py::array>(array) || exchange_of(Py_TYPE(array.ptr())).borrows;
+}
+
 ArrayParts::ArrayParts(const py::list& arrays) : arrays_(arrays), parts_(arrays.size()) {
   std::vector<size_t> ends;
   ends.reserve(arrays.size());

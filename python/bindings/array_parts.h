@@ -15,6 +15,9 @@ namespace helve::python {
 /// who makes the list has seen to it. The list keeps the arrays.
 class ArrayParts {
  public:
+  /// Can the array be read so? A PyTorch without DLPack's C exchange has none that can.
+  static bool reads(pybind11::handle array);
+
   /// UserError LazyArgumentView.
   explicit ArrayParts(const pybind11::list& arrays);
 

@@ -124,6 +124,8 @@ void bind_plan(py::module_& module) {
            "device, None where there is none. Targets share no memory with sources and with each other.\n\nRaises:\n"
            "    helve.Error: a dtype without that reduction (HV0624), a target that cannot be written (HV0610, "
             "HV0643).")
+      .def_static("reads", &ArrayParts::reads, py::arg("array"),
+                  "Can the memory of an array be read in place? Of PyTorch's tensors where it has DLPack's C exchange.")
       .def_static("overlap",
                   [](const py::list& sources, const py::list& targets) {
                     const ArrayParts from(sources), to(targets);

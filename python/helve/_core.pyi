@@ -272,6 +272,10 @@ class LocalExchange:
         """
 
     @staticmethod
+    def reads(array: Any) -> bool:
+        """Can the memory of an array be read in place? Of PyTorch's tensors where it has DLPack's C exchange."""
+
+    @staticmethod
     def overlap(sources: list[Any], targets: list[Any]) -> int | None:
         """The number of a target that shares memory with a source, another target or itself; None where none does."""
 

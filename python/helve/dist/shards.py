@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from helve import _core
 from helve.arrays import dtype_name
 
 # The greatest number of types of floats that have no infinity.
@@ -72,11 +73,14 @@ def identity(op: str, dtype: Any) -> int | float | bool:
 
 
 def is_in_memory(array: Any) -> bool:
-    """Does the core move its elements? Those of PyTorch's that are on other devices, or only pretended, it does not."""
+    """Does the core move its elements? Not those of PyTorch's that are on other devices, or only pretended, and none
+    where PyTorch lacks DLPack's C exchange.
+    """
     if isinstance(array, np.ndarray):
         return True
     torch = sys.modules["torch"]
-    return type(array) in (torch.Tensor, torch.nn.Parameter) and array.device.type == "cpu"
+    plain = type(array) in (torch.Tensor, torch.nn.Parameter) and array.device.type == "cpu"
+    return plain and _core.LocalExchange.reads(array)
 
 
 _WIDE = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2")  # reduced in float32 and rounded once
