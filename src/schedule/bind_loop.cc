@@ -42,8 +42,13 @@ Bound loop_of_grid(const FunctionRef& f, const Arguments& arguments) {
   const Stmt around = inner.has_parent() ? required_at(f, inner.parent()) : Stmt();
   const Kernel* grid = around ? as<Kernel>(around) : nullptr;
   if (!grid || block_of(grid->body).size() != 1) {
+    const std::vector<Stmt> beside = grid ? block_of(grid->body) : std::vector<Stmt>();
+    const bool memory =
+        std::any_of(beside.begin(), beside.end(), [](const Stmt& s) { return as<Alloc>(s) != nullptr; });
     arguments.refuse("the loop is not all that a T.Kernel holds", old,
-                     "bring it outwards by reorder() and fission() first");
+                     memory ? "sink() the memory in front of it into the loop, and take other statements apart by "
+                              "fission()"
+                            : "bring it outwards by reorder() and fission() first");
   }
   if (f->mesh) arguments.refuse("the grid of a mesh function is its mesh", old, "leave the loop to each core");
   for (const VarRef& var : grid->vars) {

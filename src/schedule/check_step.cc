@@ -280,8 +280,11 @@ StepCheck check_step(const FunctionRef& f, const Rewrite& rewrite, const Argumen
                     {remedy(legality.fault, !rewrite.by_value.empty())});
   }
   if (unsafe) return {StepEffect::Unproved, why, std::move(needs)};
+  std::vector<std::string> fixes;
+  if (!legality.remedy.empty()) fixes.push_back(legality.remedy);
   throw UserError(Code::ScheduleUnproved, arguments.place,
-                  {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes));
+                  {{"primitive", std::string(arguments.row.name)}, {"reason", why}}, std::move(notes),
+                  std::move(fixes));
 }
 
 }  // namespace helve

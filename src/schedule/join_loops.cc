@@ -108,7 +108,8 @@ Rewrite fission_loop(const FunctionRef& f, const Arguments& arguments) {
       const std::string name = used_behind(body[i], body[k]);
       if (name.empty()) continue;
       arguments.refuse(fmt::format("'{}' is defined in front of the statement and used behind it", name), body[i],
-                       "move the definition out of the loop first");
+                       as<Alloc>(body[i]) ? "sink() the memory into the loop that uses it, or lift() it out of this one"
+                                          : "move the definition out of the loop first");
     }
   }
   if (grid) return fission_launch(f, gap, *grid);

@@ -67,9 +67,14 @@ Reduced reduced_by(const Stmt& loop, const Arguments& arguments) {
     out->updates.push_back(store);
   });
   if (ordered) {
+    const std::string& name = ordered->buffer->name;
+    const bool rounds = ordered->buffer->dtype.is_float();
     arguments.refuse(
-        fmt::format("updates of '{}' keep their order, since rounding depends on it", ordered->buffer->name),
-        Stmt(ordered), fmt::format("write {}, if any order will do", update_text(*ordered)));
+        rounds ? fmt::format("updates of '{}' keep their order, since rounding depends on it", name)
+               : fmt::format("the store to '{}' is no update by one operator", name),
+        Stmt(ordered),
+        rounds ? fmt::format("write {}, if any order will do", update_text(*ordered))
+               : fmt::format("write {} with the term, of the other sign for a difference", update_text(*ordered)));
   }
   if (!out) arguments.refuse("the loop updates nothing", loop, "name a loop around a T.update");
   for (const Store* store : out->updates) {

@@ -54,7 +54,7 @@ void refuse_dealt(const Arguments& arguments, const Stmt& around, const Stmt& lo
   });
   if (!found) return;
   arguments.refuse("a T.Persistent loop deals its iterations to all blocks of the grid", loop,
-                   "make it serial() first");
+                   "make it serial() first, in a grid of one block");
 }
 
 MeshShape mesh_of(const Arguments& arguments, const std::vector<Expr>& grid, const Stmt& loop) {

@@ -73,6 +73,7 @@ struct Legality {
   std::string element;  ///< of Left and Outside: "A[3, 4]"
   Witness given;  ///< values of what is fixed outside of the region
   std::string reason;  ///< if unknown
+  std::string remedy;  ///< of a reason that has one of its own
 };
 
 /// "iteration i = 1 of B[i - 1] would run before i = 0, on which it depends": a sentence about what is wrong or

@@ -5,8 +5,10 @@ What a parameter takes is a column of the table of primitives; a value of anothe
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from helve import _core
 from helve.errors import error, shown
@@ -17,6 +19,49 @@ _ROWS = dict(_core.primitive_rows())
 _TEXTS = {"choice": ("it is none of its words", ""),
           "buffer": ("it is no name", "give the name of a buffer, for example \"A\""),
           "text": ("it is no text", "give a text")}
+
+
+def refuse_wrong_calls(methods: type, place_of_call: Callable[[], _core.Span]) -> type:
+    """Lets the class's methods refuse arguments that they do not have, or lack, as others (HV1005)."""
+    for name, method in list(vars(methods).items()):
+        if not name.startswith("_") and inspect.isfunction(method):
+            setattr(methods, name, _refusing(name, method, place_of_call))
+    return methods
+
+
+def _refusing(name: str, method: Callable, place_of_call: Callable[[], _core.Span]) -> Callable:
+    signature = inspect.signature(method)
+    parameters = list(signature.parameters.values())[1:]
+    positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    takes_all = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    shape = inspect.Signature([each.replace(annotation=each.empty) for each in parameters])
+
+    @functools.wraps(method)
+    def called(self, *args, **named):
+        try:
+            signature.bind(self, *args, **named)
+        except TypeError:
+            fault = _fault_of_call(args, named, parameters, positional, takes_all)
+            raise error("ScheduleArgumentValue", place_of_call(), primitive=name, **fault,
+                        fixes=[f"call it as s.{name}{shape}"]) from None
+        return method(self, *args, **named)
+
+    return called
+
+
+def _fault_of_call(args: tuple, named: dict, parameters: list, positional: list, takes_all: bool) -> dict:
+    """What of a call fits no parameter, or which one has no argument."""
+    known = {each.name for each in parameters if each.kind is not each.VAR_POSITIONAL}
+    for parameter, value in named.items():
+        if parameter not in known:
+            return {"value": shown(value), "parameter": parameter, "reason": "it has no such parameter"}
+        if parameter in positional[: len(args)]:
+            return {"value": shown(value), "parameter": parameter, "reason": "it is given twice"}
+    if len(args) > len(positional) and not takes_all:
+        return {"value": shown(args[len(positional)]), "parameter": f"argument {len(positional) + 1}",
+                "reason": f"it takes {len(positional)} by their place"}
+    missing = next(each for each in positional[len(args):] if each not in named)
+    return {"value": "nothing", "parameter": missing, "reason": "it has no default"}
 
 
 def path_to(version: _core.ScheduleVersion, primitive: str, parameter: str, value: object,
@@ -66,6 +111,9 @@ def converted(version: _core.ScheduleVersion, primitive: str, values: Sequence, 
         if kind in ("loop", "statement"):
             out.append(path_to(version, primitive, name, value, place))
         elif kind == "loops":
+            if isinstance(value, (str, Cursor)) or not isinstance(value, Iterable):
+                raise error("ScheduleArgumentValue", place, primitive=primitive, value=shown(value), parameter=name,
+                            reason="it is no list", fixes=["give a list, for example [s.loop(\"i\")]"])
             out.append([path_to(version, primitive, name, each, place) for each in value])
         elif kind == "function":
             out.append(_version(primitive, name, value, place))

@@ -6,13 +6,14 @@ and the places in their programs where faults are shown.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 
 from helve import _core, source
 from helve._core import Layout
 from helve.errors import Error, error, from_diagnostic, shown
-from helve.schedule.arguments import converted, function_of, integer, path_to
+from helve.schedule.arguments import converted, function_of, integer, path_to, refuse_wrong_calls
 from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, find
@@ -26,6 +27,7 @@ def _call_place() -> _core.Span:
     return source.span_of_call(source.outside(sys._getframe(2))[0])
 
 
+@functools.partial(refuse_wrong_calls, place_of_call=_call_place)
 class Schedule:
     """A function, and the program that a list of steps makes of it. Each step makes a new version; cursors to
     statements of one version are valid in all later ones, unless a step removed the statement.

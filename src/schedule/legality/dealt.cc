@@ -128,6 +128,7 @@ class DealtCheck {
 
   static Legality unknown(const char* reason, const Dealt& dealt) {
     Legality out;
+    out.remedy = "leave the loop as it is, or give the grid one block";
     out.reason = fmt::format(fmt::runtime(reason), dealt.steps.back()->vars[0]->name);
     return out;
   }

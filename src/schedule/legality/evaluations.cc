@@ -245,6 +245,7 @@ class EvaluationCheck {
     out.reason = load ? fmt::format("'{}' would be read where it is not now, and may be outside of '{}'", brief_text(e),
                                     buffer_of(load->buffer).name)
                       : fmt::format("'{}' would be computed where it is not now, and may divide by 0", brief_text(e));
+    out.remedy = "put it under a condition with which it cannot fail, or name the value in front, guarded";
     return out;
   }
 

@@ -81,18 +81,33 @@ TEST(Reductions, TheyAreOfTheOperatorOfTheReduction) {
                           "A[o * 4 + j], \"max\")' that it comes from");
 }
 
-TEST(Reductions, TheyHoldWhatTheResultHolds) {
-  constexpr DType kInt8{TypeCode::Int, 8};
+/// Who allocates memory around the region may use it behind.
+TEST(Reductions, TheyAreInMemoryOfTheirOwn) {
+  const Sum sum;
+  const Stmt before = sum.nest(sum.was), after = seq({sum.filled(), sum.updates(), sum.merged()});
+  const FunctionRef f = function("f", {sum.a, sum.b, sum.c}, seq({alloc(sum.memory), before}));
+  size_t visit = 0, now = 0, was = 0;
+  walk(after, [&](const Stmt& s) { now = s == sum.now ? visit : now, ++visit; });
+  visit = 0;
+  walk(before, [&](const Stmt& s) { was = s == sum.was ? visit : was, ++visit; });
+  EXPECT_EQ(check_rewrite(*f, before, after, {{sum.now.get(), now, was, {}}}, ExactEngine()).fault,
+            RewriteFault::Added);
+}
+
+/// A sum of halves is rounded when it is merged, and not before.
+TEST(Reductions, TheyAreNotRoundedBeforeTheResultIs) {
+  constexpr DType kHalf{TypeCode::Float, 16};
   Sum sum;
-  sum.a = param("A", kInt8, {8});
+  sum.a = param("A", kHalf, {8});
+  sum.c = param("C", kHalf, {2});
   sum.was = store(sum.c, {idx(0)}, load(sum.a, {kAt}), {}, StoreMode::Add);
   const auto found = [&](DType dtype) {
     sum.memory = shared("W", dtype, {4});
-    sum.now = store(sum.memory, {Expr(j)}, load(sum.a, {kAt}), {}, StoreMode::Add);
-    return sum.check({sum.filled(int_imm(0, dtype)), sum.updates(), sum.merged()}).verdict;
+    sum.now = store(sum.memory, {Expr(j)}, cast(load(sum.a, {kAt}), dtype), {}, StoreMode::Add);
+    return sum.check({sum.filled(float_imm(0, dtype)), sum.updates(), sum.merged()}).verdict;
   };
-  EXPECT_EQ(found(kInt32), Verdict::Proved);
-  EXPECT_NE(found(kInt8), Verdict::Proved) << "a sum that wraps sooner";
+  EXPECT_EQ(found(kFloat32), Verdict::Proved);
+  EXPECT_NE(found(kHalf), Verdict::Proved);
 }
 
 /// Iterations have a sum each, and would share a partial result of it.

@@ -186,6 +186,46 @@ TEST(Values, AStoreThatConvertsIsNoCopy) {
   EXPECT_EQ(found(was, seq({alloc(w), loop_over_i(seq({in, was}))}), was).fault, RewriteFault::Added);
 }
 
+const LoopKind kDealt = LoopKind::Persistent;
+
+/// An item finds nothing in memory of its block, whoever wrote it before.
+TEST(Values, AnItemFindsOnlyWhatItWrote) {
+  const BufferRef w = shared("W", kInt32, {1});
+  const Stmt was = store(kB, {Expr(kI)}, load(kA, {idx(0)})), now = store(kB, {Expr(kI)}, load(w, {idx(0)}));
+  const Stmt copy = store(w, {idx(0)}, load(kA, {idx(0)}));
+  const Legality inside = found(was, loop_over_i(seq({alloc(w), copy, now}), kDealt), now, kDealt);
+  EXPECT_EQ(inside.verdict, Verdict::Proved) << text_of(inside);
+  const Legality in_front = found(was, seq({alloc(w), copy, loop_over_i(now, kDealt)}), now, kDealt);
+  EXPECT_EQ(in_front.fault, RewriteFault::Value);
+  const Stmt first = if_then(less(Expr(kI), idx(1)), copy);
+  const Legality before = found(was, seq({alloc(w), loop_over_i(seq({first, now}), kDealt)}), now, kDealt);
+  EXPECT_EQ(before.fault, RewriteFault::Value);
+}
+
+TEST(Values, AnItemFindsNothingThatIsOfAroundTheRegion) {
+  const BufferRef w = shared("W", kInt32, {1});
+  const Stmt read = store(kB, {Expr(kI)}, load(w, {idx(0)}));
+  const Stmt before = loop_over_i(read), after = loop_over_i(read, kDealt);
+  const FunctionRef f = function("f", {kA, kB}, seq({alloc(w), before}));
+  EXPECT_EQ(check_rewrite(*f, before, after, {{read.get(), 1, 1, {}}}, ExactEngine(), {w}).fault, RewriteFault::Value);
+}
+
+/// Which item of its block is the last one, nobody says.
+TEST(Values, WhatItemsLeaveIsNotKnown) {
+  const std::string reason = "which iteration of a T.Persistent loop wrote 'W' last is not known";
+  const BufferRef w = shared("W", kInt32, {1}), v = shared("V", kInt32, {2});
+  const Stmt written = store(w, {idx(0)}, load(kA, {Expr(kI)}) + load(kA, {idx(0)}));
+  const Stmt items = loop_over_i(written, kDealt), was = store(kB, {idx(0)}, load(w, {idx(0)})),
+             now = store(kB, {idx(0)}, load(v, {idx(0)}));
+  const Stmt before = seq({alloc(w), items, was});
+  const Stmt after = seq({alloc(w), items, alloc(v), store(v, {idx(0)}, load(w, {idx(0)})), now});
+  const FunctionRef f = function("f", {kA, kB}, before);
+  const std::vector<Origin> origins = {{written.get(), 3, 3, {}}, {now.get(), 6, 4, {}}};
+  EXPECT_EQ(text_of(check_rewrite(*f, before, after, origins, ExactEngine())), reason);
+  const FunctionRef outside = function("f", {kA, kB}, seq({alloc(w), items}));
+  EXPECT_EQ(text_of(check_rewrite(*outside, items, items, {{written.get(), 1, 1, {}}}, ExactEngine(), {w})), reason);
+}
+
 /// Threads that work together are one statement, which writes many elements.
 TEST(Values, AnElementOfAStatementIsNoOtherOne) {
   const VarRef tx = make_var("tx");
