@@ -8,7 +8,8 @@ import random
 import program as p
 import scalars
 
-FUNCTIONS = ["exp", "exp2", "exp2_approx", "sqrt", "rsqrt", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid", "pow"]
+FUNCTIONS = ["exp", "exp2", "exp2_approx", "sqrt", "rsqrt", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid",
+             "pow"]
 
 
 class Expressions:

@@ -96,7 +96,7 @@ def stages(function):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_stage(name):
     first = 1 if name == "a begin" else 0
-    lowered = [each for each in stages(PROGRAMS[name])]
+    lowered = list(stages(PROGRAMS[name]))
     for M, N in SIZES:
         given, wanted = arguments(M, N, first)
         for stage, form in lowered:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helve import T
-from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plan_gemm, plans_by_rows
+from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plans_by_rows
 from helve.kernels.rows import check_arguments
 
 ACTIVATIONS = {
