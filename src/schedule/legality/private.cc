@@ -100,7 +100,7 @@ class PrivateCheck {
     for (const Copy& copy : rewrite_.copies) {
       if (copy.was != r) continue;
       const IntegerSet reads = range_of(instances_of(rewrite_, copy));
-      if (written && written->inexact().empty() && reads.is_subset_of(*written).verdict == Verdict::Proved) continue;
+      if (written && reads.is_subset_of(*written).verdict == Verdict::Proved) continue;
       return unknown(read, loops, r, "one reads what it has not written");
     }
     return out;
