@@ -107,6 +107,9 @@ def check(kernels, function, dtype, expressions, seed):
     arrays = {name: aligned(array) for name, array in zip(names, given)}
     kernels.run(function.function.name, COUNT // THREADS, arrays)
     for (text, to), name, expected in zip(expressions, names[3:], wanted[3:]):
+        if text == REAL["Exp2Approx"]:  # what is below the least normal number may be 0
+            tiny = np.abs(expected.astype("float32")) < np.finfo("float32").tiny
+            expected = np.where(tiny & (arrays[name] == 0), arrays[name], expected)
         assert_same(arrays[name], expected, f"{text} on {dtype} as {to}")
 
 
