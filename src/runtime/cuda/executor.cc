@@ -249,8 +249,8 @@ class Executor::Impl {
 
   /// Made at the first call, on a machine that has a driver.
   std::shared_ptr<const FaultMemory> fault_memory() {
-    std::lock_guard<std::mutex> lock(programs_mutex_);
     if (!can_fail_) return nullptr;
+    std::lock_guard<std::mutex> lock(programs_mutex_);
     if (faults_ == nullptr) faults_ = FaultMemory::of(parts_.launches);
     return faults_;
   }

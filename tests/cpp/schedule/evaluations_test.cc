@@ -5,6 +5,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 #include "ir/tensor/programs/build_ir.h"
+#include "visits.h"
 
 namespace helve::testing {
 namespace {
@@ -24,15 +25,6 @@ struct Pair {
   Stmt now, was;
   std::vector<std::pair<VarRef, Expr>> values = {};
 };
-
-size_t visit_of(const Stmt& region, const StmtNode* stmt) {
-  size_t visit = 0, found = SIZE_MAX;
-  walk(region, [&](const Stmt& s) {
-    if (s.get() == stmt) found = visit;
-    ++visit;
-  });
-  return found;
-}
 
 /// What the check says of a region in a function of n and m; `around`: the body with the region in it.
 std::string said(

@@ -5,6 +5,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 #include "ir/tensor/programs/build_ir.h"
+#include "visits.h"
 
 namespace helve::testing {
 namespace {
@@ -17,15 +18,6 @@ struct Moved {
   Stmt now, was;
   std::vector<std::pair<VarRef, Expr>> values = {};
 };
-
-size_t visit_of(const Stmt& region, const StmtNode* stmt) {
-  size_t visit = 0, found = SIZE_MAX;
-  walk(region, [&](const Stmt& s) {
-    if (s.get() == stmt) found = std::min(found, visit);
-    ++visit;
-  });
-  return found;
-}
 
 Legality check(const Stmt& before, const Stmt& after, const std::vector<Moved>& moved,
                const std::vector<BufferRef>& by_value = {}) {

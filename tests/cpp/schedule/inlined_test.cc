@@ -7,6 +7,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 #include "ir/tensor/programs/build_ir.h"
+#include "visits.h"
 
 namespace helve::testing {
 namespace {
@@ -54,17 +55,6 @@ struct Case {
     origins[0].inlined = {{element.get(), visit_of(f->body, stored.get()), {{kX, instance}}}};
     by_value.push_back(x);
     return check_rewrite(*f, f->body, after, origins, ExactEngine(), by_value, form);
-  }
-
- private:
-  static size_t visit_of(const Stmt& region, const StmtNode* stmt) {
-    size_t visit = 0;
-    std::optional<size_t> found;
-    walk(region, [&](const Stmt& s) {
-      if (s.get() == stmt) found = visit;
-      ++visit;
-    });
-    return found.value();
   }
 };
 

@@ -7,21 +7,12 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 #include "ir/tensor/programs/build_ir.h"
+#include "visits.h"
 
 namespace helve::testing {
 namespace {
 
 const VarRef i = make_var("i"), j = make_var("j"), o = make_var("o"), n = make_var("n");
-
-size_t visit_of(const Stmt& region, const StmtNode* stmt) {
-  size_t visit = 0;
-  std::optional<size_t> found;
-  walk(region, [&](const Stmt& s) {
-    if (s.get() == stmt && !found) found = visit;
-    ++visit;
-  });
-  return found.value();
-}
 
 struct Moved {
   Stmt now, was;

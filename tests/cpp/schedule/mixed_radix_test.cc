@@ -6,6 +6,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 #include "ir/tensor/programs/build_ir.h"
+#include "visits.h"
 
 namespace helve::testing {
 namespace {
@@ -20,15 +21,6 @@ BufferRef tensor(const std::string& name, std::vector<Expr> shape) {
 
 Stmt loop(const VarRef& var, Expr extent, Stmt body, LoopKind kind = LoopKind::Serial) {
   return for_loop(kind, {var}, {idx(0)}, {std::move(extent)}, std::move(body));
-}
-
-size_t visit_of(const Stmt& region, const StmtNode* stmt) {
-  size_t visit = 0, found = SIZE_MAX;
-  walk(region, [&](const Stmt& s) {
-    if (s.get() == stmt) found = visit;
-    ++visit;
-  });
-  return found;
 }
 
 Legality check(const FunctionRef& f, const Stmt& was, const Stmt& after, const Stmt& now,

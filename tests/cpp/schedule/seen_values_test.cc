@@ -5,6 +5,7 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/schedule/legality.h"
 #include "ir/tensor/programs/build_ir.h"
+#include "visits.h"
 
 namespace helve::testing {
 namespace {
@@ -20,21 +21,12 @@ Stmt loop(const VarRef& var, const Stmt& body, LoopKind kind = LoopKind::Serial)
 /// `for x in 8: to[x] = from[x]`, without an origin.
 Stmt copied(const BufferRef& to, const BufferRef& from) { return loop(kX, store(to, {Expr(kX)}, load(from, {kX}))); }
 
-size_t visit_of(const Stmt& region, const Stmt& stmt) {
-  size_t visit = 0;
-  std::optional<size_t> found;
-  walk(region, [&](const Stmt& s) {
-    if (s == stmt && !found) found = visit;
-    ++visit;
-  });
-  return found.value();
-}
-
 /// Of `after` in the place of the region, with pairs of a new statement and the one that it comes from.
 Legality check(const FunctionRef& f, const Stmt& region, const Stmt& after,
                const std::vector<std::pair<Stmt, Stmt>>& moved, const std::vector<BufferRef>& by_value = {}) {
   std::vector<Origin> origins;
-  for (const auto& [now, was] : moved) origins.push_back({now.get(), visit_of(after, now), visit_of(region, was), {}});
+  for (const auto& [now, was] : moved)
+    origins.push_back({now.get(), visit_of(after, now.get()), visit_of(region, was.get()), {}});
   return check_rewrite(*f, region, after, origins, ExactEngine(), by_value);
 }
 
