@@ -78,7 +78,8 @@ class Products:
             source = self.param([keys * count + rng.choice([0, 0, 1]), width + rng.choice([0, 0, 0, 3, 8])], dtype)
             of = p.Region(source, [p.Span(p.Apply("*", "index", [step, p.index(keys)]), keys), p.Span(0, width)])
             body.append(p.Op("copy", [of, p.Region(buffer)], {}))
-        by = {"dispatch": rng.choice(["wgmma", "tensor_cores"])}
+        among = ["wgmma"] if weights.kind == "fragment" else ["wgmma", "tensor_cores"]  # mma wants shared memory
+        by = {"dispatch": rng.choice(among)}
         whole = [p.Region(each) for each in (q, k, s, weights, v, o)]
         body.append(p.Op("gemm", whole[:3], {"transpose_B": True, "clear": True, **by}))
         between = [self.scaled(s, rng.choice([0.5, 2.0])), self.scaled(o, rng.choice([0.5, 1.0])),
