@@ -20,4 +20,5 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_cute(module);
   helve::python::bind_axe(module);
   helve::python::bind_plan(module);
+  helve::python::bind_processes(module);
 }

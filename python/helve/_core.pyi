@@ -289,6 +289,58 @@ class Redistribution:
     def volume(self) -> tuple[int, int]: ...
     def text(self) -> str: ...
 
+class ProcessGroup:
+    """Processes that were started together."""
+
+    @staticmethod
+    def mpi(paths: Sequence[str], timeout: float, check: bool) -> ProcessGroup:
+        """Those that mpirun started. Called on all of them.
+
+        Args:
+            paths: where Open MPI's library may be, before the system's.
+            timeout: seconds without a message after which a wait ends.
+            check: are steps compared before they are done?
+
+        Raises:
+            helve.Error: no MPI, or another one (HV0417).
+        """
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    def require_size(self, devices: int) -> None:
+        """Raises HV0418 unless there is one process for each device."""
+
+    def begin(self, what: str, text: str, refuses: bool = False) -> None:
+        """Compares a text, of which errors show `what`, on all processes.
+
+        Args:
+            refuses: has this process an error of its own? The others are told of it.
+
+        Raises:
+            helve.Error: HV0419 to HV0423.
+        """
+
+    def broadcast(self, what: str, text: str, root: int) -> bytes:
+        """The text of the root, of equal length on all processes. Raises as `begin`."""
+
+    def finalize(self) -> None:
+        """Ends MPI if helve began it."""
+
+class PreparedRankMoves:
+    """What a process does in a step, between its arrays: call it, on all processes."""
+
+    def __init__(self, processes: ProcessGroup, step: CollectiveStep, source: Any, target: Any, like: Any) -> None:
+        """Moves from this process's part, None where it holds nothing, to the new one, of the dtype of `like`.
+
+        Raises:
+            helve.Error: a dtype without that reduction (HV0624), a target that cannot be written (HV0610, HV0643).
+        """
+
+    def __call__(self) -> None:
+        """Raises helve.Error: HV0419 to HV0423."""
+
 def redistribute(source: Distribution, destination: Distribution, element_bytes: int, latency: float,
                  bandwidth: float) -> Redistribution:
     """The cheapest steps from one distribution of a tensor to another. Latency in seconds, bandwidth in bytes per second.

@@ -20,9 +20,7 @@ std::string mesh_text(const std::vector<MeshAxis>& mesh) {
                      }));
 }
 
-namespace {
-
-std::string step_text(const CollectiveStep& step, int64_t element_bytes) {
+std::string to_text(const CollectiveStep& step) {
   std::string out(to_string(step.form));
   if (!step.axes.empty()) {
     out += " over " + join(step.axes, ", ", [&](size_t a) { return step.transfer.from().mesh[a].axis.name(); });
@@ -31,19 +29,17 @@ std::string step_text(const CollectiveStep& step, int64_t element_bytes) {
   if (step.transfer.terms() > 1 && step.form != CollectiveForm::Local) {
     out += fmt::format(", {}", to_string(step.transfer.op()));
   }
-  const Volume moved = volume(step, element_bytes);
-  return fmt::format("{}, to {}: {} bytes a device at most, {} in all", out, quoted_notation(step.transfer.to()),
-                     moved.most, moved.total);
+  return fmt::format("{}, to {}", out, quoted_notation(step.transfer.to()));
 }
-
-}  // namespace
 
 std::string to_text(const Redistribution& plan) {
   std::string out =
       fmt::format("{} over {}, {} to {}, elements of {} bytes\n", shape_text(plan.from.shape),
                   mesh_text(plan.from.mesh), quoted_notation(plan.from), quoted_notation(plan.to), plan.element_bytes);
   for (size_t k = 0; k < plan.steps.size(); ++k) {
-    out += fmt::format("{}. {}\n", k + 1, step_text(plan.steps[k], plan.element_bytes));
+    const Volume moved = volume(plan.steps[k], plan.element_bytes);
+    out += fmt::format("{}. {}: {} bytes a device at most, {} in all\n", k + 1, to_text(plan.steps[k]), moved.most,
+                       moved.total);
   }
   if (plan.steps.empty()) out += "nothing to do\n";
   return out;

@@ -11,20 +11,11 @@
 #include "helve/runtime/box_moves.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/strided_box.h"
+#include "reduce_op.h"
 
 namespace helve {
 
 namespace {
-
-runtime::ReduceOp reduce_op(PartialOp op) {
-  switch (op) {
-    case PartialOp::Sum: return runtime::ReduceOp::Sum;
-    case PartialOp::Prod: return runtime::ReduceOp::Prod;
-    case PartialOp::Max: return runtime::ReduceOp::Max;
-    case PartialOp::Min: return runtime::ReduceOp::Min;
-  }
-  HELVE_FAIL("an unknown operator");
-}
 
 int64_t offset_of(const LocalExchange::End& end, const LocalPart& part) {
   int64_t out = 0;

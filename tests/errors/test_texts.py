@@ -37,6 +37,8 @@ OF_CPP = {
         "RegisterSpills", "LocalArrays", "NvccMissing", "CacheUnusable", "CacheLimit", "CudaArchitectureMismatch",
         "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "ResidentBlocks",
         "ForbiddenInCapture", "ClusterSize",
+        # What processes do differently takes several of them; the tests have threads that stand for processes.
+        "ProcessCount", "ProcessesDiffer", "ProcessLate", "ProcessLost", "ProcessesBroken", "ProcessRefused",
     },
 }
 

@@ -40,6 +40,8 @@ struct Volume {
 Volume volume(const CollectiveStep& step, int64_t element_bytes);
 Volume volume(const Redistribution& plan);
 
+/// "all_gather over y, to 'i j -> j *'".
+std::string to_text(const CollectiveStep& step);
 /// The steps as text, a line each, with what each moves.
 std::string to_text(const Redistribution& plan);
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import helve
 from helve import _core
 from helve.bench.devices import cpu_name
-from helve.cli import cache, libraries
+from helve.cli import cache, launch, libraries
 from helve.cli.mistakes import Mistake
 
 _CHECK = """
@@ -73,8 +73,8 @@ def findings() -> Iterator[Finding]:
                  "toolkit, or name it by HELVE_NVCC")
     yield _found("NCCL", libraries.nccl_version(), "this version of helve does not use it; meshes over several GPUs "
                  "will: pip install nvidia-nccl-cu13")
-    yield _found("MPI", libraries.program_line("mpirun", r"\d"), "this version of helve does not use it; meshes over "
-                 "several machines will: install Open MPI or MPICH")
+    yield _found("MPI", libraries.program_line(launch.find_mpirun(), r"\d"), "for tensors over processes: "
+                 f"{launch.REMEDY}")
     for package, (names, remedy) in _PACKAGES.items():
         yield _found(package, next(filter(None, map(libraries.distribution, names)), None), remedy)
     yield _cache(complaints)

@@ -70,10 +70,10 @@ def nccl_version() -> str | None:
     return f"{major}.{minor}.{patch}"
 
 
-def program_line(program: str, pattern: str) -> str | None:
+def program_line(program: str | None, pattern: str) -> str | None:
     """The first line of `program --version` that has the pattern, its first line without one; None if it cannot run."""
-    path = shutil.which(program)
-    if path is None:
+    path = program and shutil.which(program)
+    if not path:
         return None
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, errors="replace")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import helve
 from helve import _core, source
-from helve.cli import cache, doctor, layouts, programs
+from helve.cli import cache, doctor, launch, layouts, programs
 from helve.cli.mistakes import Mistake
 from helve.errors import from_diagnostic
 
@@ -88,6 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     each.add_argument("--stage", default="script", help='"script" (the default), "lowered", "llvm", "cuda", "asm", ...')
     each.add_argument("--stages", action="store_true", help="list the stages that there are")
     each.add_argument("--arch", help='for target "cuda": what to compile for, such as sm_90a')
+
+    each = _command(commands, "launch", launch.command, "run a program of Python in processes that reach each other")
+    each.add_argument("-n", "--processes", type=_positive, required=True, help="one for each device of the mesh")
+    each.add_argument("program", nargs=argparse.REMAINDER, help="a file of Python, and its arguments")
 
     each = _command(commands, "layout", layouts.command, "say what a layout is, and draw it")
     each.add_argument("notation", help='the layout, for example "S[(8, 16) : (4@laneid, 1)]"')

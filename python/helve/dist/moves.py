@@ -29,7 +29,7 @@ class Moves:
     def __init__(self, source: Distribution, destination: Distribution, op: str | None):
         self._exchange = _core.LocalExchange(source._core, destination._core)
         self._op = op
-        self._begun = _begun(source, destination)
+        self._begun = begun(source, destination)
 
     def prepare(self, sources: list[Any], targets: list[Any], in_memory: bool) -> list[Callable[[], None]]:
         """Functions that write the targets, called one after the other, as often as wanted.
@@ -73,6 +73,12 @@ def on_first_device(distribution: Distribution) -> Distribution:
                    distribution.mesh)
 
 
+def everywhere(distribution: Distribution) -> Distribution:
+    """The same tensor, whole on all devices of the mesh."""
+    return of_axes(["*"] * len(distribution.mesh.shape), [[] for _ in distribution.shape], distribution.shape,
+                   distribution.mesh)
+
+
 def without_terms(distribution: Distribution) -> Distribution:
     """The same with data on coordinate 0 of the axes of terms alone."""
     mesh, names = distribution.mesh, dimension_names(len(distribution.shape))
@@ -110,7 +116,8 @@ def identities(distribution: Distribution, axes: Sequence[str]) -> list[tuple[in
     return out
 
 
-def _begun(source: Distribution, destination: Distribution) -> list[tuple[int, str]]:
+def begun(source: Distribution, destination: Distribution) -> list[tuple[int, str]]:
+    """The devices, row-major in the mesh, that are to hold the identity of an operator where terms begin."""
     kept = {axis.name: op for axis, op in source.partial.items()}
     return identities(destination, [axis.name for axis, op in destination.partial.items() if kept.get(axis.name) != op])
 

@@ -1,7 +1,7 @@
 """Tensors over a mesh of devices: an array of NumPy or PyTorch for the part of each device.
 
-The steps of a redistribution run here as they are derived, so that programs and derivations can be tried without a
-cluster. The core moves the boxes.
+The steps of a redistribution run as they are derived: in this process for a mesh of device "host", so that programs can
+be tried without a cluster, and between processes for one of device "mpi". The core moves the boxes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from helve import source
+from helve.dist import own_part
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
 from helve.dist.dtensor import distribution_of_dtensor, make_dtensor
-from helve.dist.moves import Moves, identities, on_first_device, overlapping, without_terms
+from helve.dist.moves import Moves, everywhere, identities, on_first_device, overlapping, without_terms
+from helve.dist.own_part import lies_on_processes
+from helve.dist.processes import device_of
 from helve.dist.redistribution import Redistribution, redistribution
 from helve.errors import Error, error
 
@@ -36,12 +39,14 @@ class DistTensor:
             coordinate has none, nor has a device of another process. Which arrays they are cannot be changed.
     """
 
-    def __init__(self, shards: Mapping[tuple[int, ...], Any], distribution: Distribution):
+    def __init__(self, shards: Mapping[tuple[int, ...], Any], distribution: Distribution, like: Any = None):
         self.shards: Mapping[tuple[int, ...], Any] = MappingProxyType(dict(shards))
         self.distribution = distribution
+        # An array of the library and the dtype of all parts: a process may hold none of them.
+        self._like = next(iter(self.shards.values()), like)
 
     def __reduce__(self):
-        return DistTensor, (dict(self.shards), self.distribution)
+        return DistTensor, (dict(self.shards), self.distribution, None if self.shards else self._like)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -51,13 +56,14 @@ class DistTensor:
     @property
     def dtype(self) -> Any:
         """The type of the elements, as the library of the parts has it."""
-        return next(iter(self.shards.values())).dtype
+        return self._like.dtype
 
     @staticmethod
     def from_global(array: Any, distribution: Distribution) -> DistTensor:
         """The parts of an array of NumPy or a tensor of PyTorch, as copies on its device, of its library and dtype.
 
-        Over an axis of terms, coordinate 0 holds the values.
+        Over an axis of terms, coordinate 0 holds the values. Where devices are processes, each gives the whole tensor
+        and takes its own part; nothing is communicated.
 
         Raises:
             helve.LayoutError: an array of another shape, or none (HV0507).
@@ -66,6 +72,9 @@ class DistTensor:
         if tuple(array.shape) != distribution.shape:
             raise error("LayoutArgument", value=f"an array of shape {tuple(array.shape)}",
                         expected=f"array of shape {distribution.shape}", remedy="give the whole tensor")
+        if lies_on_processes(distribution):
+            _check_in_memory(array)
+            return _of_own(own_part.of_whole(array, distribution), distribution, array)
         first, held = on_first_device(distribution), without_terms(distribution)
         parts = _new_parts(distribution, [array])
         taking = [None if held.local_shape(device) is None else part
@@ -76,28 +85,33 @@ class DistTensor:
         return _of_parts(parts, distribution)
 
     @staticmethod
-    def from_local(shards: Mapping[tuple[int, ...], Any], distribution: Distribution) -> DistTensor:
+    def from_local(shards: Mapping[tuple[int, ...], Any] | Any, distribution: Distribution) -> DistTensor:
         """A tensor of these parts, which are not copied.
 
         Args:
             shards: for each device that holds a part an array of NumPy, or a tensor of PyTorch on any device, of its
-                `local_shape`; all of one library and dtype.
+                `local_shape`; all of one library and dtype. Where devices are processes, the array of this one, in
+                memory of the CPU, or None where it holds nothing; all processes call this together.
             distribution: where the parts belong.
 
         Raises:
             helve.LayoutError: a part that is missing, too many, or of another shape, library or dtype (HV0507).
+            helve.Error: HV0418 to HV0423 where devices are processes.
         """
+        if lies_on_processes(distribution):
+            device, fault = device_of(distribution.mesh), None
+            part = shards.get(device) if isinstance(shards, Mapping) else shards
+            try:
+                _check_part(part, device, distribution)
+                if part is not None:
+                    _check_in_memory(part)
+            except Error as found:
+                fault = found
+            return _of_own(part, distribution, own_part.agree_on_parts(part, distribution, fault))
         dtypes = set()
-        for device in itertools.product(*map(range, distribution.mesh.shape)):
-            wanted = distribution.local_shape(device)
+        for device in _devices(distribution):
             given = shards.get(device)
-            if given is not None:
-                _check_array(given)
-            if (given is None) != (wanted is None) or (wanted is not None and tuple(given.shape) != wanted):
-                value = "nothing" if given is None else f"an array of shape {tuple(given.shape)}"
-                expected = "part of a tensor" if wanted is None else f"part of shape {wanted}"
-                raise error("LayoutArgument", value=f"{value} on device {device}", expected=expected,
-                            remedy="give each device what Distribution.local_shape says")
+            _check_part(given, device, distribution)
             if given is not None:
                 dtypes.add(given.dtype)
         if len(dtypes) > 1 or len(shards) > math.prod(distribution.mesh.shape):
@@ -157,12 +171,14 @@ class DistTensor:
         return make_dtensor(local, distribution, mesh)
 
     def gather(self) -> Any:
-        """The whole tensor, terms reduced, on the device of the first part.
+        """The whole tensor, terms reduced, on the device of the first part; on all processes if devices are processes.
 
         Raises:
             helve.Error: HV0416 where parts are in other processes, HV0413 for terms of two operators.
         """
         self._check_present()
+        if lies_on_processes(self.distribution):
+            return next(iter(self.redistribute(everywhere(self.distribution)).shards.values()))
         whole = on_first_device(self.distribution)
         moves = Moves(self.distribution, whole, next(iter(self.distribution.partial.values()), None))
         parts = _new_parts(whole, self._parts)
@@ -171,8 +187,7 @@ class DistTensor:
 
     def plan(self, destination: Distribution, **network: float) -> Redistribution:
         """The steps of `redistribute`. Arguments and errors as for `helve.dist.redistribution`."""
-        return redistribution(self.distribution, destination, arrays.item_bytes(next(iter(self.shards.values()))),
-                              **network)
+        return redistribution(self.distribution, destination, arrays.item_bytes(self._like), **network)
 
     def redistribute(self, destination: Distribution, **network: float) -> DistTensor:
         """The tensor, distributed otherwise. Terms are reduced in the order of the devices that hold them.
@@ -185,12 +200,14 @@ class DistTensor:
             network: latency and bandwidth, by which steps are chosen; see `helve.dist.redistribution`.
 
         Raises:
-            helve.Error: as `helve.dist.redistribution`; HV0416 where parts are in other processes.
+            helve.Error: as `helve.dist.redistribution`; HV0416 where parts are in other processes that are no devices of
+                the mesh; HV0418 to HV0423 where they are.
         """
         return self.prepare(self.plan(destination, **network))()
 
     def prepare(self, plan: Redistribution, out: DistTensor | None = None) -> PreparedRun:
-        """The steps of a plan as a function without arguments, which may be called often.
+        """The steps of a plan as a function without arguments, which may be called often: on all processes, if devices
+        are processes.
 
         Args:
             plan: from this tensor's distribution.
@@ -211,7 +228,12 @@ class DistTensor:
         if out is not None:
             self._check_out(plan, out)
         elif not plan.steps:
-            return PreparedRun([], DistTensor(self.shards, plan.destination))
+            return PreparedRun([], DistTensor(self.shards, plan.destination, self._like))
+        if lies_on_processes(self.distribution):
+            device = device_of(self.distribution.mesh)
+            call, part = own_part.prepare(plan, self.shards.get(device), self._like,
+                                          None if out is None else out.shards.get(device))
+            return PreparedRun([call], _of_own(part, plan.destination, self._like) if out is None else out)
         steps = [(step.moves, step.destination) for step in plan.steps]
         steps = steps or [(Moves(plan.source, plan.destination, None), plan.destination)]
         parts, calls = self._parts, []
@@ -251,8 +273,12 @@ class DistTensor:
                         expected="place for a result", remedy="allocate the parts of out anew")
 
     def _check_present(self) -> None:
-        """Raises HV0416 unless all parts are in this process."""
-        if len(self.shards) != self._holders():
+        """Raises HV0416 unless all parts are in this process, or it is a device of the mesh and has its own."""
+        if lies_on_processes(self.distribution):
+            device = device_of(self.distribution.mesh)
+            if (device in self.shards) != (self.distribution.local_shape(device) is not None):
+                raise self._elsewhere("make the tensor anew on this process, by DistTensor.from_local")
+        elif len(self.shards) != self._holders():
             raise self._elsewhere("redistribute in the process that holds all parts, or a DTensor by PyTorch: "
                                   "tensor.to_dtensor(mesh).redistribute(placements=...)")
 
@@ -305,6 +331,30 @@ def _check_array(value: object) -> None:
     fault = arrays.fault_of(value)
     if fault is not None:
         raise _no_part(*fault)
+
+
+def _check_part(part: Any, device: Sequence[int], distribution: Distribution) -> None:
+    """Raises HV0507 unless the device is to hold such a part."""
+    wanted = distribution.local_shape(device)
+    if part is not None:
+        _check_array(part)
+    if (part is None) != (wanted is None) or (wanted is not None and tuple(part.shape) != wanted):
+        value = "nothing" if part is None else f"an array of shape {tuple(part.shape)}"
+        expected = "part of a tensor" if wanted is None else f"part of shape {wanted}"
+        raise error("LayoutArgument", value=f"{value} on device {device}", expected=expected,
+                    remedy="give each device what Distribution.local_shape says")
+
+
+def _check_in_memory(part: Any) -> None:
+    """Raises HV0507 for a part that the core cannot send."""
+    if not arrays.is_in_memory(part):
+        raise error("LayoutArgument", value=f"a tensor on {part.device}",
+                    expected="part of a tensor over processes of device \"mpi\"", remedy="pass tensor.cpu()")
+
+
+def _of_own(part: Any, distribution: Distribution, like: Any) -> DistTensor:
+    """The tensor of which this process holds the part."""
+    return DistTensor({} if part is None else {device_of(distribution.mesh): part}, distribution, like)
 
 
 def _no_part(given: str, remedy: str) -> Error:

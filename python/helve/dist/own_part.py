@@ -1,0 +1,132 @@
+"""The part of a tensor that this process holds, where each device of the mesh is a process.
+
+Every process does the same calls; what one cannot take, the others are told of, so that none waits for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from helve import _core
+from helve.dist import shards as arrays
+from helve.dist.distribution import Distribution
+from helve.dist.moves import begun, identities, without_terms
+from helve.dist.processes import at_the_call, device_of, group_of
+from helve.dist.redistribution import Redistribution
+from helve.errors import Error
+
+_CARD = 64  # characters that say of which library and dtype parts are
+
+
+def lies_on_processes(distribution: Distribution) -> bool:
+    """Are the devices of its mesh processes?"""
+    return distribution.mesh.device == "mpi"
+
+
+def of_whole(array: Any, distribution: Distribution) -> Any:
+    """The part of this process, as a copy from the whole tensor; None where its device holds nothing."""
+    device, held = device_of(distribution.mesh), without_terms(distribution)
+    extents, begin = distribution.local_shape(device), held.local_begin(device)
+    if extents is None:
+        return None
+    part = arrays.make(extents, array)
+    with arrays.without_gradients(part):
+        if begin is not None:
+            part[...] = array[tuple(slice(b, b + e) for b, e in zip(begin, extents, strict=True))]
+        _begin_terms(identities(distribution, distribution.mesh.names), distribution, part)
+    return part
+
+
+@at_the_call
+def agree_on_parts(part: Any, distribution: Distribution, fault: Error | None) -> Any:
+    """An array of no elements like the parts of all processes; each tells the others whether its own fits.
+
+    Args:
+        part: of this process, None where its device holds nothing.
+        fault: why it does not fit; raised when the others know.
+
+    Raises:
+        helve.Error: HV0419 where another one has another distribution or dtype, HV0420 to HV0423.
+    """
+    mesh = distribution.mesh
+    group, what = group_of(mesh), f"DistTensor.from_local of {distribution.shape} as '{distribution}'"
+    text = f"{what} over {mesh}"
+    if fault is not None:
+        try:
+            group.begin(what, text, refuses=True)
+        finally:
+            raise fault
+    group.begin(what, text)
+    holder = next(number for number, device in enumerate(itertools.product(*map(range, mesh.shape)))
+                  if distribution.local_shape(device) is not None)
+    mine = "" if part is None else f"{'torch' if arrays.is_torch(part) else 'numpy'} {part.dtype}"
+    card = group.broadcast(f"the dtype of {what}", mine.ljust(_CARD), holder).decode().strip()
+    group.begin(f"{what}, of {mine or card}", f"{text}, {mine or card}")
+    if part is not None:
+        return arrays.make((0,), part)
+    library, _, dtype = card.partition(" ")
+    if library == "numpy":
+        return np.empty(0, np.dtype(dtype))
+    torch = importlib.import_module("torch")
+    return torch.empty(0, dtype=getattr(torch, dtype.removeprefix("torch.")))
+
+
+def prepare(plan: Redistribution, part: Any, like: Any, out: Any) -> tuple[Callable[[], None], Any]:
+    """What does the steps of a plan on this process, as often as wanted.
+
+    Args:
+        part: the old part; None where the device holds nothing.
+        like: an array of the library and dtype of all parts.
+        out: the new part, None for a new one.
+
+    Returns:
+        A function that does them, and the new part.
+
+    Raises:
+        helve.Error: HV0624 for a dtype without that reduction; HV0610, HV0643 for a part that cannot be written. The
+            function raises HV0419 to HV0423.
+    """
+    mesh = plan.source.mesh
+    group, device = group_of(mesh), device_of(mesh)
+    what = f"the plan from '{plan.source}' to '{plan.destination}' of {like.dtype} {plan.source.shape}"
+    steps = [(step.form, step.axes, str(step.destination)) for step in plan.steps]
+    # The processes compare the plan once, whether they compare steps or not.
+    calls = [functools.cache(functools.partial(group.begin, what, f"{what} over {mesh}: {steps}"))]
+    for number, step in enumerate(plan.steps, 1):
+        extents = step.destination.local_shape(device)
+        target = out if number == len(plan.steps) and out is not None else None
+        if target is None and extents is not None:
+            target = arrays.make(extents, like)
+        calls.append(_core.PreparedRankMoves(group, step._core, part, target, like))
+        if target is not None:
+            identity = begun(step.source, step.destination)
+            calls.append(functools.partial(_begin_terms, identity, step.destination, target))
+        part = target
+    if not plan.steps and out is not None:
+        calls.append(functools.partial(_copy, part, out))
+        part = out
+    return at_the_call(functools.partial(_run, calls)), part
+
+
+def _run(calls: list[Callable[[], None]]) -> None:
+    for call in calls:
+        call()
+
+
+def _copy(source: Any, target: Any) -> None:
+    with arrays.without_gradients(target):
+        target[...] = source
+
+
+def _begin_terms(all_begun: list[tuple[int, str]], distribution: Distribution, part: Any) -> None:
+    mine = group_of(distribution.mesh).rank
+    for number, op in all_begun:
+        if number == mine:
+            with arrays.without_gradients(part):
+                part[...] = arrays.identity(op, part.dtype)

@@ -1,0 +1,199 @@
+// Steps that processes do together.
+// Process 0 is the referee: it gets the 16 bytes of each process, and answers all with one verdict, so that every one
+// of them knows which process differs.
+#include "helve/runtime/process_group.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "helve/support/diagnostic.h"
+#include "helve/support/sha256.h"
+
+namespace helve::runtime {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <class T>
+Message message_of(int64_t peer, T& value) {
+  return {peer, reinterpret_cast<std::byte*>(&value), sizeof value};
+}
+
+std::string processes_text(const std::vector<int64_t>& ranks) {
+  constexpr size_t kNamed = 8;
+  const std::span<const int64_t> named(ranks.data(), std::min(ranks.size(), kNamed));
+  return fmt::format("{} {}{}", ranks.size() == 1 ? "process" : "processes", fmt::join(named, ", "),
+                     ranks.size() > kNamed ? fmt::format(" and {} more", ranks.size() - kNamed) : "");
+}
+
+}  // namespace
+
+ProcessStep step_of(const std::string& text) {
+  const auto digest = sha256(text);
+  uint64_t hash = 0;
+  for (size_t k = 0; k < sizeof hash; ++k) hash = hash << 8 | static_cast<uint8_t>(digest[k]);
+  return {text, hash};
+}
+
+template <class F>
+void ProcessGroup::or_broken(F&& code) {
+  try {
+    code();
+  } catch (const CarrierFault& fault) {
+    broken_by_ = "HV0421";
+    throw UserError(Code::ProcessLost, {},
+                    {{"other", fault.peer}, {"step", step_}, {"what", what_}, {"reason", fault.reason}});
+  } catch (const UserError& error) {
+    broken_by_ = error.diagnostic().code_text();
+    throw;
+  } catch (...) {
+    broken_by_ = "an interrupt";
+    throw;
+  }
+}
+
+void ProcessGroup::require_size(int64_t devices) const {
+  if (size() == devices) return;
+  throw UserError(Code::ProcessCount, {}, {{"devices", devices}, {"processes", size()}, {"count", devices}});
+}
+
+void ProcessGroup::begin(const ProcessStep& step, InterruptPoll& poll, Part part, bool always) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  require_whole();
+  ++step_;
+  what_ = step.what;
+  if (size() > 1 && (options_.check || always)) or_broken([&] { agree(step, poll, part); });
+}
+
+void ProcessGroup::run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  begin(step, poll);
+  or_broken(body);
+}
+
+void ProcessGroup::exchange(std::span<const Message> sends, std::span<const Message> receives, InterruptPoll& poll,
+                            const std::function<void()>& meanwhile) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  require_whole();
+  or_broken([&] {
+    const std::unique_ptr<Transmission> messages = carrier_->start(sends, receives);
+    if (meanwhile) meanwhile();
+    await(*messages, options_.timeout, poll);
+  });
+}
+
+bool ProcessGroup::is_broken() const {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  return !broken_by_.empty();
+}
+
+void ProcessGroup::require_whole() const {
+  if (broken_by_.empty()) return;
+  throw UserError(Code::ProcessesBroken, {}, {{"rank", rank()}, {"error", broken_by_}, {"step", step_}});
+}
+
+ProcessGroup::Verdict ProcessGroup::judge(InterruptPoll& poll) {
+  std::vector<Message> all;
+  for (int64_t other = 1; other < size(); ++other)
+    all.push_back(message_of(other, records_[static_cast<size_t>(other)]));
+  Verdict verdict;
+  const std::unique_ptr<Transmission> messages = carrier_->start({}, all);
+  try {
+    await(*messages, options_.timeout, poll);
+  } catch (const UserError&) {
+    verdict = {Verdict::Late, messages->awaited().front()};
+  } catch (const CarrierFault& fault) {
+    verdict = {Verdict::Lost, fault.peer};
+  }
+  if (verdict.kind != Verdict::Agreed) return verdict;
+  for (int64_t other = 0; other < size(); ++other) {
+    if (records_[static_cast<size_t>(other)].refuses != 0) return {Verdict::Refused, other};
+  }
+  for (int64_t other = 0; other < size(); ++other) {
+    const Record &mine = records_.front(), &theirs = records_[static_cast<size_t>(other)];
+    if (theirs.hash != mine.hash || theirs.step != mine.step) return {Verdict::Differs, other};
+  }
+  return verdict;
+}
+
+void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part) {
+  // Members, since messages that are given up may still be read.
+  records_.resize(rank() == 0 ? static_cast<size_t>(size()) : 1);
+  records_.front() = {step.hash, static_cast<uint32_t>(step_), part == Part::Refuses};
+  if (rank() == 0) {
+    verdict_ = judge(poll);
+    std::vector<Message> all;
+    for (int64_t other = 1; other < size(); ++other) {
+      if (verdict_.kind != Verdict::Lost || other != verdict_.process) all.push_back(message_of(other, verdict_));
+    }
+    const std::unique_ptr<Transmission> answers = carrier_->start(all, {});
+    if (verdict_.kind == Verdict::Agreed) {
+      await(*answers, options_.timeout, poll);
+    } else {
+      answers->advance();  // whoever waits has its answer; the others are not waited for
+    }
+  } else {
+    const std::array told = {message_of(0, records_.front())};
+    const std::array answer = {message_of(0, verdict_)};
+    const std::unique_ptr<Transmission> messages = carrier_->start(told, answer);
+    // The referee may wait as long for another process, whose name is the better answer.
+    await(*messages, options_.timeout * 1.25 + 0.5, poll);
+  }
+  const DiagnosticArgs known = {{"other", verdict_.process}, {"step", step_}, {"what", what_}, {"rank", rank()}};
+  switch (verdict_.kind) {
+    case Verdict::Agreed: return;
+    case Verdict::Differs: throw UserError(Code::ProcessesDiffer, {}, known);
+    case Verdict::Lost: throw CarrierFault{verdict_.process, "process 0 does not reach it"};
+    case Verdict::Late: fail_late({verdict_.process}, options_.timeout);
+    case Verdict::Refused:
+      if (part == Part::Takes) throw UserError(Code::ProcessRefused, {}, known);
+      broken_by_ = "an error of its own";  // which the caller shows
+  }
+}
+
+void ProcessGroup::fail_late(const std::vector<int64_t>& others, double seconds) const {
+  throw UserError(Code::ProcessLate, {},
+                  {{"others", processes_text(others)},
+                   {"step", step_},
+                   {"what", what_},
+                   {"rank", rank()},
+                   {"seconds", fmt::format("{:g}", seconds)}});
+}
+
+void ProcessGroup::await(Transmission& messages, double seconds, InterruptPoll& poll) const {
+  // A core that waits gives way at first, since the process it waits for may want it; later it sleeps.
+  constexpr int kTurns = 20;        // without giving way
+  constexpr int kYields = 2000;
+  constexpr int kTurnsOfClock = 16;  // between looks at the clock
+  const auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  size_t left = messages.advance();
+  if (left == 0) return;
+  Clock::time_point end = Clock::now() + limit;
+  for (int turn = 0;; ++turn) {
+    const size_t now = messages.advance();
+    if (now == 0) return;
+    if (now < left) {
+      left = now;
+      turn = 0;
+      end = Clock::now() + limit;
+    }
+    if (turn > kYields) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    } else if (turn > kTurns) {
+      sched_yield();
+    }
+    if (turn % kTurnsOfClock != 0) continue;
+    if (poll.active()) poll.throw_if_requested();
+    if (Clock::now() < end) continue;
+    fail_late(messages.awaited(), seconds);
+  }
+}
+
+}  // namespace helve::runtime

@@ -1,0 +1,161 @@
+"""A process that does something else, nothing, or dies: every other one ends with an error that names it."""
+
+import ctypes.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from on_ranks import on_ranks
+
+import helve
+from helve.cli import launch
+from helve.dist import DistTensor, distribution
+
+SHAPE = (8, 6)
+
+
+def mesh_of(count):
+    return helve.Mesh((count,), device="mpi")
+
+
+def tensor_over(count, dtype="float32"):
+    return DistTensor.from_global(np.zeros(SHAPE, dtype), distribution("i j -> i", SHAPE, mesh_of(count)))
+
+
+def to(tensor, entry):
+    return tensor.redistribute(distribution(f"i j -> {entry}", SHAPE, tensor.distribution.mesh))
+
+
+def moves(count, odd, what):
+    """Three redistributions; the process `odd` does something else at the second."""
+    tensor, mine = tensor_over(count), helve.dist.rank() == odd
+    to(tensor, "*")
+    if mine and what == "dies":
+        os._exit(3)
+    if mine and what == "stops":
+        time.sleep(6)
+        return "late"
+    if mine and what == "skips":
+        return to(tensor, "1").shape
+    if mine and what == "other dtype":
+        tensor = tensor_over(count, "float16")
+    to(tensor, "0" if mine and what == "other order" else "j")
+    to(tensor, "1")
+    return "done"
+
+
+def texts(answers):
+    return [answer["text"].splitlines()[0] if isinstance(answer, dict) else answer for answer in answers]
+
+
+@pytest.mark.parametrize(("what", "odd"), [("other order", 2), ("skips", 1), ("other dtype", 0)])
+def test_all_name_the_process_that_differs(what, odd):
+    answers = on_ranks(3, __name__, "moves", 3, odd, what)
+    named = 1 if odd == 0 else odd  # process 0 is what others are compared with
+    for rank, text in enumerate(texts(answers)):
+        assert text.startswith(f"error[HV0419]: process {named} differs from process 0 in step 3, which is "), text
+        assert text.endswith(f" on this process, {rank}"), text
+
+
+def test_a_late_process_is_named_at_the_deadline():
+    answers = on_ranks(3, __name__, "moves", 3, 1, "stops", environment={"HELVE_COMM_TIMEOUT": "1"})
+    assert answers[1] in ("late", None)  # mpirun may end it when the others have ended
+    for rank in (0, 2):
+        assert "process 1 did not reach step 3, the plan from " in texts(answers)[rank]
+        assert answers[rank]["error"] == "HV0420"
+
+
+def test_a_dead_process_is_named():
+    """mpirun ends all processes at the death of one, unless it is asked to let them come to their own errors."""
+    answers = on_ranks(4, __name__, "moves", 4, 3, "dies", options=["--with-ft", "ulfm"],
+                       environment={"HELVE_COMM_TIMEOUT": "5"})
+    assert answers[3] is None
+    for rank in (0, 1, 2):
+        assert answers[rank]["error"] in ("HV0421", "HV0420"), answers
+        assert "process 3 " in texts(answers)[rank]
+
+
+def wrong_part(count):
+    shape = (4, 7) if helve.dist.rank() == 1 else (4, 6)
+    return DistTensor.from_local(np.zeros(shape), distribution("i j -> i", SHAPE, mesh_of(count))).shape
+
+
+def test_a_part_of_another_shape_on_one_process():
+    zero, one = on_ranks(2, __name__, "wrong_part", 2)
+    assert zero["error"] == "HV0423" and "process 1 has an error of its own" in zero["text"]
+    assert one["error"] == "HV0507" and "(4, 7)" in one["text"]
+
+
+def small_mesh():
+    return tensor_over(2).shape
+
+
+def test_more_processes_than_devices():
+    for answer in on_ranks(3, __name__, "small_mesh"):
+        assert texts([answer])[0] == "error[HV0418]: a mesh of 2 devices cannot lie on 3 processes"
+        assert "help: start one process for each device: helve launch -n 2 program.py" in answer["text"]
+
+
+def alone(code, **environment):
+    environment = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stderr
+
+
+@pytest.mark.skipif(launch.find_mpirun() is None, reason="no mpirun")
+def test_a_launcher_of_another_mpi():
+    fault = alone("import helve; helve.dist.init()", OMPI_COMM_WORLD_SIZE="4")
+    assert "HV0417" in fault and "4 processes were started by a launcher of another MPI than" in fault
+
+
+@pytest.mark.skipif(ctypes.util.find_library("mpi") is not None, reason="this machine has an MPI of its own")
+def test_no_mpi():
+    fault = alone("from helve import _core; _core.ProcessGroup.mpi(['/no/libmpi.so.40'], 60, True)")
+    assert "there are no processes for a mesh of device \"mpi\": Open MPI cannot be loaded" in fault
+    assert "help: pip install 'helve[mpi]', or install Open MPI 4.1 or later" in fault
+
+
+def test_a_timeout_that_is_no_number():
+    fault = alone("import helve; helve.dist.init()", HELVE_COMM_TIMEOUT="soon")
+    assert "HV0417" in fault and "HELVE_COMM_TIMEOUT=soon is no number of seconds" in fault
+
+
+@pytest.mark.skipif(launch.find_mpirun() is None, reason="no mpirun")
+def test_the_command_starts_processes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import sys, helve.dist as d\nprint(d.rank(), d.size(), sys.argv[1:])\n")
+    start = [sys.executable, "-m", "helve", "launch", "-n"]
+    done = subprocess.run([*start, "3", str(program), "--size", "4"], capture_output=True, text=True)
+    assert sorted(done.stdout.splitlines()) == [f"{rank} 3 ['--size', '4']" for rank in range(3)], done.stderr
+    none = subprocess.run([*start, "0", str(program)], capture_output=True, text=True)
+    assert none.returncode == 2 and "is no whole number of 1 or more" in none.stderr
+
+
+def test_declarations_are_those_of_open_mpi(tmp_path):
+    """The table of functions by the prototypes of mpi.h."""
+    header = Path(sys.prefix) / "include" / "mpi.h"
+    if not header.exists():
+        pytest.skip("no mpi.h")
+    root = Path(__file__).parents[2]
+    text = tmp_path / "declarations.cc"
+    text.write_text('''#include <mpi.h>
+#include <type_traits>
+struct Ours {
+  using MpiComm = MPI_Comm; using MpiErrhandler = MPI_Errhandler; using MpiDatatype = MPI_Datatype;
+  using MpiRequest = MPI_Request; using MpiStatus = MPI_Status;
+#define HELVE_MPI_FUNCTION(member, symbol, parameters) int (*member) parameters = ::symbol;
+#include "helve/runtime/mpi/mpi_table.inc"
+};
+#include "helve/runtime/mpi/mpi_library.h"
+namespace ours = helve::runtime::mpi;
+static_assert(sizeof(ours::MpiStatus) == sizeof(MPI_Status) && alignof(ours::MpiStatus) == alignof(MPI_Status));
+static_assert(ours::kMpiSuccess == MPI_SUCCESS && ours::kMpiThreadSerialized == MPI_THREAD_SERIALIZED &&
+              ours::kMpiThreadMultiple == MPI_THREAD_MULTIPLE && ours::kMpiErrorText >= MPI_MAX_ERROR_STRING);
+static_assert(std::is_pointer_v<MPI_Comm> && std::is_pointer_v<MPI_Request> && std::is_pointer_v<MPI_Datatype>);
+''')
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{header.parent}", f"-I{root}/include", str(text)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
