@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from helve import _core
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
 from helve.dist.moves import begun, identities, without_terms
-from helve.dist.processes import at_the_call, device_of, group_of
+from helve.dist.processes import at_the_call, device_of, group_of, placed
 from helve.dist.redistribution import Redistribution
 from helve.errors import Error
 
@@ -31,7 +31,8 @@ def lies_on_processes(distribution: Distribution) -> bool:
 
 def of_whole(array: Any, distribution: Distribution) -> Any:
     """The part of this process, as a copy from the whole tensor; None where its device holds nothing."""
-    device, held = device_of(distribution.mesh), without_terms(distribution)
+    mesh, held = distribution.mesh, without_terms(distribution)
+    device = device_of(mesh)
     extents, begin = distribution.local_shape(device), held.local_begin(device)
     if extents is None:
         return None
@@ -39,7 +40,8 @@ def of_whole(array: Any, distribution: Distribution) -> Any:
     with arrays.without_gradients(part):
         if begin is not None:
             part[...] = array[tuple(slice(b, b + e) for b, e in zip(begin, extents, strict=True))]
-        _begin_terms(identities(distribution, distribution.mesh.names), distribution, part)
+        if op := _identity(identities(distribution, mesh.names), group_of(mesh).rank):
+            _fill(part, op)
     return part
 
 
@@ -95,28 +97,40 @@ def prepare(plan: Redistribution, part: Any, like: Any, out: Any) -> tuple[Calla
     mesh = plan.source.mesh
     group, device = group_of(mesh), device_of(mesh)
     what = f"the plan from '{plan.source}' to '{plan.destination}' of {like.dtype} {plan.source.shape}"
-    steps = [(step.form, step.axes, str(step.destination)) for step in plan.steps]
-    # The processes compare the plan once, whether they compare steps or not.
-    calls = [functools.cache(functools.partial(group.begin, what, f"{what} over {mesh}: {steps}"))]
+    forms = [(step.form, step.axes, str(step.destination)) for step in plan.steps]
+    compare = functools.partial(group.begin, what, f"{what} over {mesh}: {forms}")
+    calls = []
     for number, step in enumerate(plan.steps, 1):
         extents = step.destination.local_shape(device)
         target = out if number == len(plan.steps) and out is not None else None
         if target is None and extents is not None:
             target = arrays.make(extents, like)
         calls.append(_core.PreparedRankMoves(group, step._core, part, target, like))
-        if target is not None:
-            identity = begun(step.source, step.destination)
-            calls.append(functools.partial(_begin_terms, identity, step.destination, target))
+        if op := _identity(begun(step.source, step.destination), group.rank):
+            calls.append(functools.partial(_fill, target, op))
         part = target
     if not plan.steps and out is not None:
         calls.append(functools.partial(_copy, part, out))
         part = out
-    return at_the_call(functools.partial(_run, calls)), part
+    return _Steps(compare, calls), part
 
 
-def _run(calls: list[Callable[[], None]]) -> None:
-    for call in calls:
-        call()
+class _Steps:
+    """What a process does for a plan. The processes compare the plan once, whether they compare steps or not."""
+
+    def __init__(self, compare: Callable[[], None], calls: Sequence[Callable[[], None]]):
+        self._compare: Callable[[], None] | None = compare
+        self._calls = tuple(calls)
+
+    def __call__(self) -> None:
+        try:
+            if self._compare is not None:
+                self._compare()
+                self._compare = None
+            for call in self._calls:
+                call()
+        except Error as fault:
+            raise placed(fault) from None
 
 
 def _copy(source: Any, target: Any) -> None:
@@ -124,9 +138,11 @@ def _copy(source: Any, target: Any) -> None:
         target[...] = source
 
 
-def _begin_terms(all_begun: list[tuple[int, str]], distribution: Distribution, part: Any) -> None:
-    mine = group_of(distribution.mesh).rank
-    for number, op in all_begun:
-        if number == mine:
-            with arrays.without_gradients(part):
-                part[...] = arrays.identity(op, part.dtype)
+def _identity(all_begun: Sequence[tuple[int, str]], rank: int) -> str | None:
+    """The operator whose identity the device is to hold."""
+    return next((op for number, op in all_begun if number == rank), None)
+
+
+def _fill(part: Any, op: str) -> None:
+    with arrays.without_gradients(part):
+        part[...] = arrays.identity(op, part.dtype)

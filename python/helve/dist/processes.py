@@ -28,17 +28,22 @@ def at_the_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
     """The function, whose errors without a place get that of the call by the user."""
 
     @functools.wraps(function)
-    def placed(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         try:
             return function(*args, **kwargs)
         except Error as fault:
-            if fault.filename:
-                raise
-            data, place = fault.diagnostic, source.span_of_call(source.outside(sys._getframe(1))[0])
-            fixes = data.help.split("\n") if data.help else []
-            raise from_diagnostic(_core.Diagnostic(data.name, place, data.args, data.notes, fixes)) from None
+            raise placed(fault) from None
 
-    return placed
+    return called
+
+
+def placed(fault: Error) -> Error:
+    """The error; with the place of the call by the user, if it has none."""
+    if fault.filename:
+        return fault
+    data, place = fault.diagnostic, source.span_of_call(source.outside(sys._getframe(1))[0])
+    fixes = data.help.split("\n") if data.help else []
+    return from_diagnostic(_core.Diagnostic(data.name, place, data.args, data.notes, fixes))
 
 
 @at_the_call

@@ -200,7 +200,7 @@ class DistTensor:
             network: latency and bandwidth, by which steps are chosen; see `helve.dist.redistribution`.
 
         Raises:
-            helve.Error: as `helve.dist.redistribution`; HV0416 where parts are in other processes that are no devices of
+            helve.Error: as `helve.dist.redistribution`; HV0416 where parts are in processes that are no devices of
                 the mesh; HV0418 to HV0423 where they are.
         """
         return self.prepare(self.plan(destination, **network))()
