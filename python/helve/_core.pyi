@@ -11,6 +11,7 @@ from helve.viz import Picture
 Operand = Expr | bool | int | float
 
 __version__: str
+MOST_REPORTED: int
 
 class Span:
     """A range of source text; lines and columns count from 1, the end column is exclusive."""

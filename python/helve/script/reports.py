@@ -10,7 +10,7 @@ from typing import Any
 
 from helve import _core, language
 from helve.errors import Error, error
-from helve.script import operations
+from helve.script import asserted, operations
 from helve.script.arguments import Arguments, match
 from helve.script.context import quote
 from helve.script.expressions import Expressions
@@ -22,10 +22,11 @@ _TEXT = "write one line of printable text"
 
 
 def assertion(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
-    """A fault under the negated condition, with the values of the names that the condition uses."""
+    """A fault under the negated condition, with the values of the names that the condition uses and of what it read."""
     context, function = expressions.context, language.assert_
     arguments = match(context, function, call)
     node = arguments["condition"]
+    before = len(context.stmts[-1])
     condition = expressions.evaluate(node)
     if condition is True:
         return []
@@ -33,11 +34,17 @@ def assertion(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     text = _text(expressions, arguments, "message", quote(node)[1:-1])
     span = context.span(node)
     values = [*context.iteration, *_names(expressions, node)]
-    names = [name for name, _ in values]
-    fault = _core.report(True, text, names, [value for _, value in values], len(context.iteration), span)
+
+    def fault(more: asserted.Named) -> _core.Stmt:
+        shown = [*values, *more]
+        return _core.report(True, text, [name for name, _ in shown], [value for _, value in shown],
+                            len(context.iteration), span)
+
     if condition is False:
-        return [fault]
-    return [_core.if_then(_core.apply_operands("Not", [condition], span), fault, None, span)]
+        return [fault([])]
+    bound = asserted.bindings(context.stmts[-1][before:])
+    found = asserted.faults(context, node, condition, bound, values, _core.MOST_REPORTED - len(values), fault)
+    return [_core.if_then(_core.apply_operands("Not", [condition], span), found, None, span)]
 
 
 def fail(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
