@@ -60,7 +60,7 @@ class Context:
         self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None
         self.iteration: list[tuple[str, _core.Expr]] = []  # the kernel's and loops' variables around
-        self.tile_loops = 0
+        self.tile_loops: list[_core.Span] = []  # around, the outermost first
         self.function = ""
         self.calls = False  # does the function call another one?
 
