@@ -17,6 +17,7 @@ from helve.schedule.arguments import converted, function_of, integer, path_to, r
 from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, find
+from helve.schedule.members import unknown
 from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
 
@@ -64,6 +65,10 @@ class Schedule:
     @property
     def _now(self) -> _core.ScheduleVersion:
         return self._versions[-1]
+
+    def __getattr__(self, name: str):
+        """Called by Python for a name that is not there (HV1001)."""
+        raise unknown(Schedule, name)
 
     def script(self) -> str:
         """The program as Python text that helve.parse reads back."""
