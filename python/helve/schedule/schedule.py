@@ -20,6 +20,7 @@ from helve.schedule.cursor import Cursor, find
 from helve.schedule.members import unknown
 from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
+from helve.spellings import architecture_meant, target_meant
 
 Place = Cursor | str
 
@@ -645,12 +646,14 @@ class Schedule:
         """
         place = _call_place()
         if target not in ("llvm", "cuda"):
-            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda")
+            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda",
+                        fixes=target_meant(target, ("llvm", "cuda")))
         machine = machine_of(target, arch) if arch is None or isinstance(arch, str) else None
         if machine is None or (arch is not None and target != "cuda"):
             raise error("ScheduleArgumentValue", place, primitive="auto", value=shown(arch), parameter="arch",
                         reason="it is no architecture of a GPU",
-                        fixes=['give one such as "sm_90a", with target="cuda"'])
+                        fixes=architecture_meant(shown(arch).strip("'")) or [
+                            'give one such as "sm_90a", with target="cuda"'])
         order(self, self._now, machine)
 
     # Traces.
