@@ -315,6 +315,24 @@ def test_shift_and_skew():
     helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
 
 
+@pytest.mark.parametrize("order", ["ij", "ji"])
+def test_one_loop_of_a_nest_is_vectorized(order):
+    s = schedule(NEST)
+    s.vectorize(order[0])
+    assert "another loop" in refused("HV1006", lambda: s.vectorize(order[1])).message
+    s.serial(order[0])
+    s.vectorize(order[1])
+    helve.compile(s)
+    one = schedule("for i in T.serial(1):\n    for j in T.serial(7):\n        A[i, j] = B[i, j]")
+    one.vectorize("i")
+    one.vectorize("j")
+    helve.compile(one)  # one lane is no vector
+    beside = schedule("for i in T.serial(8):\n    A[i, 0] = 1\nfor j in T.serial(7):\n    B[0, j] = 2")
+    beside.vectorize("i")
+    beside.vectorize("j")
+    helve.compile(beside)
+
+
 def test_parallel_vectorize_bind():
     s = schedule("for i in T.serial(10):\n    for j in T.serial(7):\n        A[i, j] = B[i, j] * 2")
     s.vectorize("j")
