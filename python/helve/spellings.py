@@ -1,4 +1,4 @@
-"""Targets and architectures as users spell them.
+"""Targets, architectures and dtypes as users spell them.
 
 People write them as other compilers and tools do; this says what helve calls what they probably mean.
 """
@@ -16,6 +16,11 @@ _TARGETS = {
     "device": "cuda", "gpu": "cuda", "nvcc": "cuda", "nvidia": "cuda", "nvptx": "cuda", "ptx": "cuda",
     "interpreter": "interp", "python": "interp",
 }
+
+
+_BITS = {"f": "float", "float": "float", "fp": "float", "i": "int", "s": "int", "int": "int", "u": "uint",
+         "ui": "uint", "uint": "uint", "bf": "bfloat"}
+_DTYPES = {"boolean": "bool", "byte": "uint8", "char": "int8", "single": "float32", "size_t": "index"}
 
 
 def _architecture(text: str) -> str | None:
@@ -43,3 +48,21 @@ def architecture_meant(arch: str) -> list[str]:
     """The architecture that was probably meant, as a list of fixes."""
     name = _architecture(arch)
     return [f"did you mean '{name}'?"] if name and name != arch else []
+
+
+def dtype_meant(name: object) -> list[str]:
+    """The dtype that was probably meant by a name that is none, with those that there are, as a list of fixes."""
+    known = _core.dtype_names()
+    return [f"{fix} dtypes are: {', '.join(known)}" for fix in _dtype_meant(name, known)]
+
+
+def _dtype_meant(name: object, known: Iterable[str]) -> list[str]:
+    if not isinstance(name, str):
+        return []
+    text = name.strip().lower()
+    meant = _DTYPES.get(text)
+    if found := re.fullmatch(r"([a-z]+)_?(\d+)(?:_t)?", text):
+        meant = f"{_BITS.get(found[1], found[1])}{found[2]}"
+    if found := re.fullmatch(r"(?:fp8|f8|float8)?_?(e4m3|e5m2)(?:fn)?", text):
+        meant = f"float8_{found[1]}"
+    return [f"did you mean '{meant}'?"] if meant in known else suggestion(name, known)

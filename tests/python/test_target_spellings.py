@@ -1,9 +1,9 @@
-"""Targets and architectures in the words of other tools: what is meant, and what is not guessed."""
+"""Targets, architectures and dtypes in the words of other tools: what is meant, and what is not guessed."""
 
 import helve
 import pytest
 from helve import T
-from helve.spellings import architecture_meant, target_meant
+from helve.spellings import architecture_meant, dtype_meant, target_meant
 
 TARGETS = ("interp", "llvm", "cuda")
 
@@ -50,3 +50,18 @@ def test_an_architecture_without_its_prefix_is_refused_alike(arch):
         with pytest.raises(helve.Error) as refused:
             call()
         assert (refused.value.code, refused.value.help) == (code, "did you mean 'sm_90'?")
+
+
+@pytest.mark.parametrize(("given", "meant"), [
+    ("fp32", "float32"), ("f16", "float16"), ("FP64", "float64"), ("bf16", "bfloat16"), ("i32", "int32"),
+    ("s8", "int8"), ("u8", "uint8"), ("uint_64", "uint64"), ("int32_t", "int32"), ("e4m3", "float8_e4m3"),
+    ("fp8_e5m2", "float8_e5m2"), ("float8e4m3fn", "float8_e4m3"), ("byte", "uint8"), ("flaot32", "float32"),
+])
+def test_dtypes_that_are_meant(given, meant):
+    (fix,) = dtype_meant(given)
+    assert fix.startswith(f"did you mean '{meant}'? dtypes are: index, bool, ")
+
+
+@pytest.mark.parametrize("given", ["", "real", "complex64", "f7", "e3m4", "x", 3, None])
+def test_what_means_no_dtype(given):
+    assert dtype_meant(given) == []
