@@ -171,7 +171,8 @@ void bind_schedule(py::module_& module) {
         return py::make_tuple(carried.related, carried.cursor, carried.gone_by);
       },
       py::arg("cursor"), py::arg("from_version"), py::arg("to_version"),
-      "(does the second version come from the first?, the cursor there or None, the primitive that took it away).");
+      "(does the second version come from the first?, the cursor there or None, the primitive that took the "
+      "statement away or made another loop of it).");
 }
 
 }  // namespace helve::python

@@ -8,6 +8,7 @@
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/report.h"
 
 namespace helve::python {
 
@@ -126,6 +127,7 @@ void bind_stmt(py::module_& module) {
   module.def("store_nontemporal", &store_nontemporal, py::arg("buffer"), py::arg("indices"), py::arg("value"),
              py::arg("piece"), py::arg("span") = nowhere);
   module.def("prefetch", &prefetch, py::arg("buffer"), py::arg("indices"), py::arg("span") = nowhere);
+  module.attr("MOST_REPORTED") = kMostReported;
   module.def("report", &report, py::arg("fault"), py::arg("text"), py::arg("names"), py::arg("values"),
              py::arg("around"), py::arg("span") = nowhere);
   module.def("tile_store", &tile_store, py::arg("buffer"), py::arg("indices"), py::arg("value"),

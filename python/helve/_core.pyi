@@ -11,6 +11,7 @@ from helve.viz import Picture
 Operand = Expr | bool | int | float
 
 __version__: str
+MOST_REPORTED: int
 
 class Span:
     """A range of source text; lines and columns count from 1, the end column is exclusive."""
@@ -1011,7 +1012,8 @@ def replay_step(version: ScheduleVersion, step: TraceStep, place: Span) -> Sched
     """The version after the step of a trace."""
 
 def carry(cursor: Cursor, from_version: ScheduleVersion, to_version: ScheduleVersion) -> tuple[bool, Cursor | None, str]:
-    """(does the second version come from the first?, the cursor there or None, the primitive that took it away)."""
+    """(does the second version come from the first?, the cursor there or None, the primitive that took the statement
+    away or made another loop of it)."""
 
 def find_all(function: Function, kind: str, name: str, within: Cursor | None = ...) -> list[Cursor]:
     """The statements that a name of a kind fits, in program order."""

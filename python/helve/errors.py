@@ -73,7 +73,7 @@ class UnsupportedError(LayoutError):
 
 
 class UnknownNameError(Error, AttributeError):
-    """A name below T that does not exist, looked up by Python itself: in annotations and decorators."""
+    """A name that does not exist, looked up by Python itself: below T in annotations and decorators, of a schedule."""
 
 
 class Warning(UserWarning):  # noqa: A001 - the public name is helve.Warning

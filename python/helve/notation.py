@@ -19,6 +19,7 @@ from helve import _core, source
 from helve.errors import error, shown
 from helve.language.constructs import DType, Operator
 from helve.script.prim_func import PrimFunc
+from helve.spellings import dtype_meant
 
 _order = itertools.count()  # of statements, in the order in which they are executed by Python
 
@@ -178,6 +179,7 @@ def _dtype(dtype: Any, function: str) -> str:
             _place(),
             name=dtype if isinstance(dtype, str) else shown(dtype),
             known=", ".join(_core.dtype_names()),
+            fixes=dtype_meant(dtype),
         )
     return name
 

@@ -23,6 +23,7 @@ from helve.schedule import default_order
 from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
+from helve.spellings import architecture_meant, target_meant
 from helve.viz import Picture, draw_layout
 
 _TARGETS = ("interp", "llvm", "cuda")
@@ -371,8 +372,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         recipe = _Recipe(target or "llvm", mesh, options)
         compiled = _compiled(function, recipe, shape)
     except Error as fault:  # of an option: the diagnostic names it
-        if fault.diagnostic.name == "CudaArchitecture":
-            argument = "arch"
+        if fault.name == "CudaArchitecture":
+            argument, told = "arch", dict(fault.diagnostic.args)
+            fault = error(fault.name, fixes=architecture_meant(told["arch"]), **told)
         raise at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
     _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():
@@ -483,7 +485,7 @@ def _kernel_remedy(value) -> list[str]:
 def check_target(target: str) -> None:
     """Raises helve.Error HV0802 for anything but the name of a target."""
     if not isinstance(target, str) or target not in _TARGETS:
-        raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=suggestion(target, _TARGETS))
+        raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=target_meant(target, _TARGETS))
 
 
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:

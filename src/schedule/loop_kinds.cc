@@ -23,6 +23,25 @@ Rewrite with_kind(const FunctionRef& f, const Arguments& arguments, LoopKind kin
   return {edited, {at, 1}, {at, 1}, {}, {}, {at}};
 }
 
+/// Is it one whose lanes the schedule has made a vector?
+bool is_vector(const Stmt& s) {
+  const For* loop = as<For>(s);
+  return loop && loop->scheduled && loop->loop == LoopKind::Vectorized && *int_value(loop->extents[0]) > 1;
+}
+
+/// A loop of lanes of the schedule that is around the place or below it; null if there is none.
+Stmt other_vector(const FunctionRef& f, const Cursor& at) {
+  for (Cursor around = at; around.has_parent();) {
+    around = around.parent();
+    if (const Stmt s = required_at(f, around); is_vector(s)) return s;
+  }
+  Stmt found;
+  walk_cursors(required_at(f, at), at, [&](const Cursor& below, const Stmt& s) {
+    if (!found && below != at && is_vector(s)) found = s;
+  });
+  return found;
+}
+
 }  // namespace
 
 /// parallel(i): `for i in serial(n)` becomes `for i in Parallel(n)`.
@@ -36,6 +55,11 @@ Rewrite vectorize_loop(const FunctionRef& f, const Arguments& arguments) {
   if (!int_value(loop.extents[0])) {
     arguments.refuse("the extent of the loop is not constant", required_at(f, arguments.cursor(0)),
                      "split() the loop and vectorize the inner one");
+  }
+  const Stmt other = *int_value(loop.extents[0]) > 1 ? other_vector(f, arguments.cursor(0)) : Stmt();
+  if (other) {
+    arguments.refuse("another loop of the nest is vectorized", other,
+                     "vectorize one loop of a nest; serial() takes it back from the other one");
   }
   return with_kind(f, arguments, LoopKind::Vectorized);
 }

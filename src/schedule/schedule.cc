@@ -174,6 +174,22 @@ ScheduleVersionRef replay_step(const ScheduleVersionRef& version, const TraceSte
   return with_step(version, *row, resolved(*version->function, step, place), step.unsafe, place);
 }
 
+namespace {
+
+/// Is one of them a loop, and not over the variables of the other?
+bool is_another_loop(const Stmt& before, const Stmt& after) {
+  const auto names = [](const Stmt& s) {
+    std::vector<std::string> out;
+    if (const For* loop = as<For>(s)) {
+      for (const VarRef& var : loop->vars) out.push_back(var->name);
+    }
+    return out;
+  };
+  return names(before) != names(after);
+}
+
+}  // namespace
+
 Carried carry(const Cursor& at, const ScheduleVersionRef& from, const ScheduleVersionRef& to) {
   std::vector<const ScheduleVersion*> steps;
   const ScheduleVersion* back = to.get();
@@ -183,11 +199,11 @@ Carried carry(const Cursor& at, const ScheduleVersionRef& from, const ScheduleVe
   out.related = true;
   out.cursor = at;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const Stmt before = statement_at(*(*step)->before->function, *out.cursor);
     out.cursor = (*step)->forward(*out.cursor);
-    if (!out.cursor) {
-      out.gone_by = (*step)->step.primitive;
-      return out;
-    }
+    const bool gone = !out.cursor || is_another_loop(before, statement_at(*(*step)->function, *out.cursor));
+    if (gone && out.gone_by.empty()) out.gone_by = (*step)->step.primitive;
+    if (!out.cursor) return out;
   }
   return out;
 }

@@ -69,9 +69,8 @@ Machine machine_of(const Row& row, std::string name) {
 
 std::optional<Machine> gpu_machine(std::string_view arch) {
   std::string_view digits = arch;
-  for (const std::string_view prefix : {"sm_", "compute_"}) {
-    if (digits.starts_with(prefix)) digits.remove_prefix(prefix.size());
-  }
+  if (!digits.starts_with("sm_")) return std::nullopt;
+  digits.remove_prefix(3);
   int number = 0;
   const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (fault != std::errc()) return std::nullopt;

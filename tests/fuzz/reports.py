@@ -40,6 +40,15 @@ def _tests(store):
             yield p.Apply("or", "bool", sides)
 
 
+def _guarded(tests, rng):
+    """One of them, or some behind others: a fault then has values that only some of its runs have read."""
+    test = tests[0]
+    for other in tests[1:]:
+        if rng.random() < 0.3:
+            test = p.Apply(rng.choice(["and", "or"]), "bool", [tree.clone(test), other])
+    return test
+
+
 def _report(test, rng):
     if rng.random() < 0.7:
         return p.Assert(test)
@@ -61,4 +70,4 @@ def assert_some(program, rng):
         for at in reversed([n for n, s in enumerate(body) if isinstance(s, p.Store)]):
             tests = list(_tests(body[at])) if rng.random() < 0.4 else []
             if tests:
-                body.insert(at, _report(tree.clone(rng.choice(tests)), rng))
+                body.insert(at, _report(_guarded([tree.clone(rng.choice(tests)) for _ in range(3)], rng), rng))

@@ -45,7 +45,7 @@ def test_the_call_behind_a_fault_ends_with_it():
     with pytest.raises(helve.Error) as raised:
         kernel(a, b)
     assert raised.value.message == "assertion failed: A is positive"
-    assert raised.value.notes == [f"where b={7777 // 256}, i={7777 % 256}"]
+    assert raised.value.notes == [f"where b={7777 // 256}, i={7777 % 256}, x[i]=-1"]
     b.zero_()
     kernel(a, b)  # the context is sound, and the fault is reported once
     assert (b == 2).all()

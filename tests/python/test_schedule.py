@@ -3,7 +3,9 @@
 Results are those of the interpreter; that accepted steps keep them on random programs is in test_schedule_accepted.py.
 """
 
+import copy
 import inspect
+import re
 
 import helve
 import helve.testing
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import schedule_nests
 from helve import T, _core
+from helve.schedule import members
 
 SIGNATURE = "A: T.Tensor((10, 7), 'int32'), B: T.Tensor((10, 7), 'int32')"
 
@@ -234,6 +237,45 @@ for i_1 in T.serial(2, 10):
     assert s.now(rest) == s.loop("i_1")
 
 
+def test_names_that_a_schedule_does_not_have():
+    s = schedule(ROW)
+    assert "s.unroll'?" in refused("HV1001", lambda: s.unrol("i")).help
+    assert not hasattr(s, "__len") and not hasattr(s, "quux") and getattr(s, "tile", 3) == 3
+    with pytest.raises(AttributeError, match="'Schedule' object has no attribute '_private'"):
+        s._private  # noqa: B018
+    assert copy.copy(s).script() == s.script()
+    for name, text in members._HABITS.items():
+        assert not hasattr(helve.Schedule, name)
+        for method, arguments in re.findall(r"s\.(\w+)(?:\(([^)]*)\))?", text):
+            names = [each for each in arguments.split(", ") if each and each != "..." and each.isidentifier()]
+            assert set(names) <= set(inspect.signature(getattr(helve.Schedule, method)).parameters), text
+
+
+def test_a_cursor_to_a_loop_means_that_loop_or_is_gone():
+    s = schedule(NEST)
+    i, j, store, grid = s.loop("i"), s.loop("j"), s.store("A"), s.loop("b")
+    s.reorder(j, i)
+    s.parallel(s.now(j))
+    assert s.now(i) == s.loop("i") and s.now(j) == s.loop("j")
+    first, _ = s.cut(i, 3)
+    assert s.now(i) == first == s.loop("i")
+    outer, inner = s.split(i, 2, tail="guard")
+    gone = refused("HV1004", lambda: s.vectorize(i))
+    assert gone.notes[1:] == ["in its place is 'for io in T.serial(2, scheduled=True)'"]
+    fused = s.fuse(outer, inner)
+    for cursor in (i, outer, inner):
+        assert "replaced it" in refused("HV1004", lambda cursor=cursor: s.now(cursor)).message
+    assert s.now(fused) == s.loop("ioii") and s.now(store) == s.store("A", 0) and s.now(grid) == s.loop("b")
+
+
+def test_a_cursor_to_a_loop_over_several_variables_is_gone_with_them():
+    s = schedule("for i, j in T.Parallel(10, 7):\n    A[i, j] = B[i, j]")
+    both = s.loop("i")
+    s.vectorize(s.separate(both)[1])
+    gone = refused("HV1004", lambda: s.now(both))
+    assert gone.notes[1] == "in its place is 'for i in T.Parallel(10, scheduled=True)'"
+
+
 @pytest.mark.parametrize("at", [-3, 0, 5, 10, 99])
 def test_cut_anywhere(at):
     s = schedule(ROW)
@@ -271,6 +313,24 @@ def test_shift_and_skew():
     s.shift("j", 2)
     s.skew("i", "j", 3)
     helve.testing.check_stages(s, lambda: helve.testing.make_arguments(s))
+
+
+@pytest.mark.parametrize("order", ["ij", "ji"])
+def test_one_loop_of_a_nest_is_vectorized(order):
+    s = schedule(NEST)
+    s.vectorize(order[0])
+    assert "another loop" in refused("HV1006", lambda: s.vectorize(order[1])).message
+    s.serial(order[0])
+    s.vectorize(order[1])
+    helve.compile(s)
+    one = schedule("for i in T.serial(1):\n    for j in T.serial(7):\n        A[i, j] = B[i, j]")
+    one.vectorize("i")
+    one.vectorize("j")
+    helve.compile(one)  # one lane is no vector
+    beside = schedule("for i in T.serial(8):\n    A[i, 0] = 1\nfor j in T.serial(7):\n    B[0, j] = 2")
+    beside.vectorize("i")
+    beside.vectorize("j")
+    helve.compile(beside)
 
 
 def test_parallel_vectorize_bind():
@@ -366,10 +426,10 @@ def test_ambiguous_names_list_their_statements():
 def test_cursors_follow_their_statements():
     s = schedule(NEST)
     store, outer, inner = s.store("A"), s.loop("i"), s.loop("j")
-    s.split(outer, 4)
-    s.reorder("j", "io")
+    block, _ = s.split(outer, 4)
+    s.reorder("j", block)
     assert s.now(store) == s.store("A")
-    assert s.now(inner) == s.loop("j") and s.now(outer) == s.loop("io")
+    assert s.now(inner) == s.loop("j") and s.now(block) == s.loop("io")
     refused("HV1003", lambda: schedule(NEST).now(store))
 
 

@@ -10,6 +10,7 @@ import helve
 import helve.testing
 import numpy as np
 import pytest
+from helve import _core
 from schedule_nests import NOT_ON_DEVICE, REFUSALS, Nest, for_device, places, some_step, tensor
 
 
@@ -26,6 +27,10 @@ def checks_of(function):
     except helve.Error:
         return {}
     return {"check": "all"}
+
+
+def variables(cursor):
+    return [variable.name for variable in cursor.stmt.vars]
 
 
 @pytest.mark.parametrize("target", ["llvm", "cuda"])
@@ -46,6 +51,7 @@ def test_accepted_steps_keep_results(seed):
     rng = random.Random(seed + 1000)
     wanted, checks = run(s), checks_of(s)
     marked = [each for each in places(s) if tensor(each)]
+    loops = [each for each in places(s) if isinstance(each.stmt, _core.For)]
     for _ in range(12):
         if len(s.script()) > 6000:
             break
@@ -62,6 +68,11 @@ def test_accepted_steps_keep_results(seed):
     for cursor in marked:  # a marked statement still stores to the same tensor, or is gone
         try:
             assert tensor(s.now(cursor))[1] == tensor(cursor)[1], f"{s.version(0).script()}\n{s.trace()}\n{s.script()}"
+        except helve.Error as error:
+            assert error.code == "HV1004"
+    for cursor in loops:  # a cursor to a loop is one to a loop over the same variables, or is gone
+        try:
+            assert variables(s.now(cursor)) == variables(cursor), f"{s.version(0).script()}\n{s.trace()}\n{s.script()}"
         except helve.Error as error:
             assert error.code == "HV1004"
     again = s.version(0)

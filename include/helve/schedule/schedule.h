@@ -35,7 +35,7 @@ ScheduleVersionRef replay_step(const ScheduleVersionRef& version, const TraceSte
 struct Carried {
   bool related = false;  ///< does `to` come from `from`?
   std::optional<Cursor> cursor;  ///< nothing if a step took the statement away
-  std::string gone_by;  ///< the primitive that did
+  std::string gone_by;  ///< the primitive that did, or that made another loop of it: then the cursor is that loop's
 };
 Carried carry(const Cursor& at, const ScheduleVersionRef& from, const ScheduleVersionRef& to);
 

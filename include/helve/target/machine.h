@@ -51,7 +51,7 @@ struct Machine {
   int64_t launch_registers(int64_t threads) const;
 };
 
-/// The row of an architecture ("sm_90a", "compute_80", "90"), or of the nearest older one if it stands between two of
+/// The row of an architecture ("sm_90a", as NVRTC names it), or of the nearest older one if it stands between two of
 /// the table, so that nothing is planned that it might lack. Nothing if the text names no architecture, or one that is
 /// older or newer than all of the table, of which helve knows nothing.
 std::optional<Machine> gpu_machine(std::string_view arch);

@@ -240,8 +240,8 @@ _CONSTRUCTS = [
     Construct(
         "assert_", (_p("condition"), _o("message", None)),
         "Ends the call with an error (HV0724) where the condition is false; `message`, a string, is by default the "
-        "text of the condition. The error has the values of the names in the condition, of the loops around it and of "
-        "the block.",
+        "text of the condition. The error has the values of the names in the condition and of what it loaded, of the "
+        "loops around it and of the block.",
     ),
     Construct(
         "print", (_o("names", None), _o("at", None)),

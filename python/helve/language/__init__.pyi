@@ -87,8 +87,8 @@ def argmin(src: _Any, dst: _Any, dim: _Any = -1) -> None:
 
 def assert_(condition: _Any, message: _Any | None = None) -> _Any:
     """Ends the call with an error (HV0724) where the condition is false; `message`, a string, is by default the
-    text of the condition. The error has the values of the names in the condition, of the loops around it and of
-    the block."""
+    text of the condition. The error has the values of the names in the condition and of what it loaded, of the
+    loops around it and of the block."""
 
 def assume(condition: _Any) -> _Any:
     """States a condition on extents and integer parameters, at the head of a function: each call is checked."""

@@ -64,13 +64,15 @@ def carried(cursor: Cursor, version: _core.ScheduleVersion, place: _core.Span) -
     """The path in `version` of a cursor of this version or of one before it.
 
     Raises:
-        helve.Error: the cursor is of none of them (HV1003), or its statement is gone (HV1004).
+        helve.Error: the cursor is of none of them (HV1003), or its statement is gone, or another loop (HV1004).
     """
     related, path, gone_by = _core.carry(cursor.path, cursor.version, version)
     if not related:
         raise error("ScheduleForeignCursor", place)
-    if path is None:
+    if gone_by:
         notes = [_core.Note("the statement", cursor.stmt.span)] if cursor.stmt.span.known else []
+        if path is not None:
+            notes.append(_core.Note(f"in its place is '{_head(version.function, path)}'"))
         raise error("ScheduleGoneCursor", place, notes=notes, primitive=gone_by)
     return path
 

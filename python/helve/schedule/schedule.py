@@ -17,8 +17,10 @@ from helve.schedule.arguments import converted, function_of, integer, path_to, r
 from helve.schedule.auto import machine_of, order
 from helve.schedule.comparison import compare
 from helve.schedule.cursor import Cursor, find
+from helve.schedule.members import unknown
 from helve.schedule.trace import StepReport, Trace, report, step_text
 from helve.script.prim_func import PrimFunc
+from helve.spellings import architecture_meant, target_meant
 
 Place = Cursor | str
 
@@ -64,6 +66,10 @@ class Schedule:
     @property
     def _now(self) -> _core.ScheduleVersion:
         return self._versions[-1]
+
+    def __getattr__(self, name: str):
+        """Called by Python for a name that is not there (HV1001)."""
+        raise unknown(Schedule, name)
 
     def script(self) -> str:
         """The program as Python text that helve.parse reads back."""
@@ -640,12 +646,14 @@ class Schedule:
         """
         place = _call_place()
         if target not in ("llvm", "cuda"):
-            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda")
+            raise error("UnknownTarget", place, target=shown(target).strip("'\""), known="llvm, cuda",
+                        fixes=target_meant(target, ("llvm", "cuda")))
         machine = machine_of(target, arch) if arch is None or isinstance(arch, str) else None
         if machine is None or (arch is not None and target != "cuda"):
             raise error("ScheduleArgumentValue", place, primitive="auto", value=shown(arch), parameter="arch",
                         reason="it is no architecture of a GPU",
-                        fixes=['give one such as "sm_90a", with target="cuda"'])
+                        fixes=architecture_meant(shown(arch).strip("'")) or [
+                            'give one such as "sm_90a", with target="cuda"'])
         order(self, self._now, machine)
 
     # Traces.

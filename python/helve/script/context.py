@@ -60,7 +60,7 @@ class Context:
         self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None
         self.iteration: list[tuple[str, _core.Expr]] = []  # the kernel's and loops' variables around
-        self.tile_loops = 0
+        self.tile_loops: list[_core.Span] = []  # around, the outermost first
         self.function = ""
         self.calls = False  # does the function call another one?
 
@@ -190,7 +190,12 @@ def quote(node: ast.AST) -> str:
         text = ast.unparse(node)
     except ValueError:  # an integer that Python refuses to write
         text = "an expression with an integer of thousands of digits"
-    return f"'{text}'" if len(text) <= 40 else f"'{text[:37]}...'"
+    return f"'{shortened(text)}'"
+
+
+def shortened(text: str) -> str:
+    """Fit for a message."""
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def check_depth(context: Context, tree: ast.AST) -> None:

@@ -9,9 +9,10 @@ import ast
 from typing import Any
 
 from helve import _core
-from helve.errors import error, shown, suggestion
+from helve.errors import error, shown
 from helve.language.constructs import DType
 from helve.script.context import Context
+from helve.spellings import dtype_meant
 
 
 def dtype_of(context: Context, node: ast.expr, value: Any) -> DType:
@@ -24,7 +25,7 @@ def dtype_of(context: Context, node: ast.expr, value: Any) -> DType:
     found = _core.parse_dtype(name)
     if found is None or foreign == "float8_e4m3" or isinstance(value, (_core.Expr, _core.Buffer)):
         names = _core.dtype_names()
-        fixes = [f"{fix} dtypes are: {', '.join(names)}" for fix in suggestion(name, names)]
+        fixes = dtype_meant(name)
         if foreign == "float8_e4m3":
             name = f"the {foreign} of ml_dtypes"
             fixes = ['"float8_e4m3" has no infinity, as float8_e4m3fn elsewhere; write one of the two']

@@ -10,9 +10,9 @@ from typing import Any
 
 from helve import _core, language
 from helve.errors import Error, error
-from helve.script import operations
+from helve.script import asserted, operations
 from helve.script.arguments import Arguments, match
-from helve.script.context import quote
+from helve.script.context import Context, quote
 from helve.script.expressions import Expressions
 from helve.script.values import number
 
@@ -22,27 +22,36 @@ _TEXT = "write one line of printable text"
 
 
 def assertion(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
-    """A fault under the negated condition, with the values of the names that the condition uses."""
+    """A fault under the negated condition, with the values of the names that the condition uses and of what it read."""
     context, function = expressions.context, language.assert_
     arguments = match(context, function, call)
     node = arguments["condition"]
+    before = len(context.stmts[-1])
     condition = expressions.evaluate(node)
     if condition is True:
         return []
     expressions.require_condition(node, condition)
     text = _text(expressions, arguments, "message", quote(node)[1:-1])
     span = context.span(node)
+    _require_kernel(context, function, span)
     values = [*context.iteration, *_names(expressions, node)]
-    names = [name for name, _ in values]
-    fault = _core.report(True, text, names, [value for _, value in values], len(context.iteration), span)
+
+    def fault(more: asserted.Named) -> _core.Stmt:
+        shown = [*values, *more]
+        return _made(function, text, [name for name, _ in shown], [value for _, value in shown],
+                     len(context.iteration), span)
+
     if condition is False:
-        return [fault]
-    return [_core.if_then(_core.apply_operands("Not", [condition], span), fault, None, span)]
+        return [fault([])]
+    bound = asserted.bindings(context.stmts[-1][before:])
+    found = asserted.faults(context, node, condition, bound, values, _core.MOST_REPORTED - len(values), fault)
+    return [_core.if_then(_core.apply_operands("Not", [condition], span), found, None, span)]
 
 
 def fail(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     """A fault."""
     arguments = match(expressions.context, language.fail, call)
+    _require_kernel(expressions.context, language.fail, expressions.context.span(call.func))
     if not arguments.rest:
         raise _missing(expressions, arguments, "values")
     text = _literal(expressions, language.fail, "values", arguments.rest[0])
@@ -53,6 +62,7 @@ def printing(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     """A line with the values, or lines with the elements of a tile."""
     context, function = expressions.context, language.print
     arguments = match(context, function, call)
+    _require_kernel(context, function, context.span(call.func))
     nodes, text = arguments.rest, ""
     if nodes and isinstance(expressions.evaluate(nodes[0]) if isinstance(nodes[0], ast.Constant) else None, str):
         text, nodes = _literal(expressions, function, "values", nodes[0]), nodes[1:]
@@ -63,6 +73,26 @@ def printing(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
         raise context.bad_argument(tiles[0], function.text, "values", "it is a tile, and there are other values",
                                    "print a tile by a call of its own")
     return [_tile(expressions, arguments, text or quote(tiles[0])[1:-1], tiles[0])]
+
+
+def _require_kernel(context: Context, function: Any, span: _core.Span) -> None:
+    """Refuses the call in a host body and in a loop over tiles."""
+    if context.kernel_vars is None:
+        raise error("OperationScope", span, operation=function.text, scope="host", remedy="put it inside T.Kernel")
+    if context.tile_loops:
+        raise error("OperationScope", span, operation=function.text, scope="tile",
+                    remedy="put it in a loop over elements, T.Parallel or T.serial",
+                    notes=[_core.Note("inside a tile loop subscripts denote tiles", context.tile_loops[-1])])
+
+
+def _made(function: Any, text: str, names: list[str], values: list[_core.Expr], around: int,
+          span: _core.Span) -> _core.Stmt:
+    """The statement."""
+    if len(values) > _core.MOST_REPORTED:
+        raise error("BadArgument", span, function=function.text, parameter="values", value=f"{len(values)} values",
+                    reason=f"it takes {_core.MOST_REPORTED}, with those of the loops around it",
+                    remedy="give fewer" + (", or print by several calls" if function is language.print else ""))
+    return _core.report(function is not language.print, text, names, values, around, span)
 
 
 def _missing(expressions: Expressions, arguments: Arguments, parameter: str) -> Error:
@@ -133,8 +163,8 @@ def _report(expressions: Expressions, arguments: Arguments, text: str, nodes: li
                                        "give a list with a name for each value")
         names = [_literal(expressions, function, "names", each) for each in node.elts]
     values = [_value(expressions, function, each) for each in nodes]
-    return _core.report(function is language.fail, text, [*[name for name, _ in around], *names],
-                        [*[value for _, value in around], *values], len(around), context.span(arguments.call.func))
+    return _made(function, text, [*[name for name, _ in around], *names], [*[value for _, value in around], *values],
+                 len(around), context.span(arguments.call.func))
 
 
 def _tile(expressions: Expressions, arguments: Arguments, text: str, node: ast.expr) -> _core.Stmt:
@@ -170,8 +200,8 @@ def _tile(expressions: Expressions, arguments: Arguments, text: str, node: ast.e
             around.append((variables[-1][0], first))
             values = [element([*offsets, _core.apply_operands("Add", [first, _core.int_imm(k)], span)])
                       for k in range(count)]
-        return _core.report(False, text, [*[name for name, _ in around], *[""] * len(values)],
-                            [*[value for _, value in around], *values], len(around), span)
+        return _made(function, text, [*[name for name, _ in around], *[""] * len(values)],
+                     [*[value for _, value in around], *values], len(around), span)
 
     if not dims:
         return line(None, 1)

@@ -201,7 +201,7 @@ class Statements:
             return
         if isinstance(value, _core.Expr):
             context.scope.check_bindable(target.id, span)
-            in_tiles = context.tile_loops > 0 and context.helpers and only_computes(context.helpers[-1].body)
+            in_tiles = context.tile_loops and context.helpers and only_computes(context.helpers[-1].body)
             if context.lazy or in_tiles:
                 context.check_size(value, span)
             else:
@@ -307,10 +307,10 @@ class Statements:
         self._no_else(node)
         header = loops.parse_header(self.expressions, node)
         if header.tiles is not None:
-            self.context.tile_loops += 1
+            self.context.tile_loops.append(header.span)
             with self.jumps.loop("foreach_tiles", node):
                 body = self.block(node.body, header.bindings)
-            self.context.tile_loops -= 1
+            self.context.tile_loops.pop()
             stmt = _core.for_tiles(header.tiles, header.vars, header.parallel, body, header.span)
         else:
             with self.jumps.loop(header.kind, node) as loop:

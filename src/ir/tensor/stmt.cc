@@ -206,11 +206,11 @@ Stmt report(bool fault, std::string text, std::vector<std::string> names, std::v
   HELVE_CHECK(names.size() == values.size() && 0 <= around && around <= count, "a report needs a name for each value");
   if (count > kMostReported) {
     throw UserError(Code::BadArgument, span,
-                    {{"function", std::string(fault ? "T.assert_" : "T.print")},
+                    {{"function", std::string(fault ? "T.fail" : "T.print")},
                      {"parameter", std::string("values")},
                      {"value", fmt::format("{} values", count)},
                      {"reason", fmt::format("it takes {}, with those of the loops around it", kMostReported)},
-                     {"remedy", std::string("give fewer, or print by several calls")}});
+                     {"remedy", std::string("give fewer")}});
   }
   return make<Report>(span, [&](Report& n) {
     n.fault = fault;

@@ -77,10 +77,11 @@ namespace {
 using namespace verify_rules;
 
 [[noreturn]] void shapes_differ(const TileOp& op, const std::string& what, const std::string& left,
-                                const std::string& right, std::vector<Note> notes) {
+                                const std::string& right, std::vector<Note> notes,
+                                std::vector<std::string> fixes = {}) {
   throw UserError(Code::ShapeMismatch, op.span,
                   {{"what", fmt::format("{} of {}", what, operation_text(op))}, {"left", left}, {"right", right}},
-                  std::move(notes));
+                  std::move(notes), std::move(fixes));
 }
 
 void check_copy(const TileOp& op) {
@@ -125,6 +126,23 @@ bool may_overlap(const Region& a, const Region& b) {
   return true;
 }
 
+/// The flags with which the shapes of A, B and C, as they are stored, are those of a product; nothing if there are
+/// none.
+std::vector<std::string> transposed(const TileOp& op, const std::vector<std::vector<Expr>>& stored) {
+  for (const auto& [left, right] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
+    const Expr &m = stored[0][left ? 1 : 0], &k = stored[0][left ? 0 : 1];
+    const Expr &rows = stored[1][right ? 1 : 0], &n = stored[1][right ? 0 : 1];
+    if (!may_equal(k, rows) || !may_equal(m, stored[2][0]) || !may_equal(n, stored[2][1])) continue;
+    std::string flags;
+    for (const auto& [name, wanted, given] :
+         {std::tuple("transpose_A", left, op.transposes(0)), {"transpose_B", right, op.transposes(1)}}) {
+      if (wanted != given) flags += fmt::format("{}{}={}", flags.empty() ? "" : ", ", name, wanted ? "True" : "False");
+    }
+    return {fmt::format("the shapes are those of a product with {}", flags)};
+  }
+  return {};
+}
+
 void check_gemm(const TileOp& op) {
   std::vector<std::vector<Expr>> shapes;
   for (size_t i = 0; i < 3; ++i) {
@@ -135,12 +153,14 @@ void check_gemm(const TileOp& op) {
                       "give a region of two dimensions", op.place(i), {declaration_note(*region.buffer)});
     }
   }
+  const std::vector<std::vector<Expr>> stored = shapes;
   if (op.transposes(0)) std::swap(shapes[0][0], shapes[0][1]);
   if (op.transposes(1)) std::swap(shapes[1][0], shapes[1][1]);
   auto same = [&](const char* what, const Expr& left, const Expr& right, size_t i, size_t k) {
     if (may_equal(left, right)) return;
     shapes_differ(op, what, to_text(left), to_text(right),
-                  {declaration_note(*op.region(i).buffer), declaration_note(*op.region(k).buffer)});
+                  {declaration_note(*op.region(i).buffer), declaration_note(*op.region(k).buffer)},
+                  transposed(op, stored));
   };
   same("K in A and B", shapes[0][1], shapes[1][0], 0, 1);
   same("M in A and C", shapes[0][0], shapes[2][0], 0, 2);

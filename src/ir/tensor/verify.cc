@@ -366,7 +366,7 @@ class Verifier {
   }
 
   void check(const Report& n) {
-    const std::string operation = n.fault ? "T.assert_" : "T.print";
+    const std::string operation = n.fault ? "T.fail" : "T.print";
     for (const Expr& value : n.values) visit(value, n.span);
     if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (!tiles_) return;

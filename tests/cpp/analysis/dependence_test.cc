@@ -90,5 +90,61 @@ TEST_P(RandomNests, HaveTheDependencesOfTheirRuns) {
 }
 INSTANTIATE_TEST_SUITE_P(Dependence, RandomNests, ::testing::Range(0u, 10u));
 
+/// The pairs of statements between which there is a dependence.
+std::set<std::pair<size_t, size_t>> related(const FunctionRef& f) {
+  const Dependences found = dependences(*f, f->body, ExactEngine());
+  std::set<std::pair<size_t, size_t>> out;
+  for (const Dependence& each : found.list) {
+    if (found.pairs(each)) out.emplace(each.first, each.second);
+  }
+  return out;
+}
+
+const std::set<std::pair<size_t, size_t>> kOrdered = {{0, 1}};
+
+TEST(Dependence, BuffersAtPlacesOfOneMemoryMayHoldOneElement) {
+  const auto placed = [](const char* name, std::optional<int64_t> at) {
+    Ref<Buffer> buffer = make_ref<Buffer>(*shared(name, kInt32, {8}));
+    buffer->offset = at;
+    return BufferRef(buffer);
+  };
+  const auto stored = [&](std::optional<int64_t> first, std::optional<int64_t> second) {
+    const BufferRef x = placed("X", first), y = placed("Y", second);
+    return function(
+        "f", {},
+        seq({alloc(x), alloc(y), store(x, {idx(0)}, int_imm(1, kInt32)), store(y, {idx(0)}, int_imm(2, kInt32))}));
+  };
+  EXPECT_EQ(related(stored(0, 0)), kOrdered);
+  EXPECT_TRUE(related(stored({}, {})).empty());
+  EXPECT_TRUE(related(stored(0, {})).empty()) << "memory without a place is its own";
+}
+
+TEST(Dependence, MemoryOfAnotherCoreMayBeAnyOfItsScope) {
+  const BufferRef x = shared("X", kInt32, {8}), y = shared("Y", kInt32, {8}), p = shared("P", kInt32, {8}),
+                  b = param("B", kInt32, {8});
+  const auto stored = [&](const BufferRef& first, const BufferRef& second) {
+    return function("f", {b},
+                    seq({alloc(x), alloc(y), peer(p, x, {idx(0), idx(1)}), store(first, {idx(0)}, int_imm(1, kInt32)),
+                         store(second, {idx(0)}, int_imm(2, kInt32))}));
+  };
+  EXPECT_EQ(related(stored(p, x)), kOrdered);
+  EXPECT_EQ(related(stored(y, p)), kOrdered);
+  EXPECT_TRUE(related(stored(x, y)).empty());
+  EXPECT_TRUE(related(stored(p, b)).empty());
+}
+
+TEST(Dependence, CopiesThatAreBegunKeepTheirOrder) {
+  const BufferRef a = param("A", kInt32, {8}), b = param("B", kInt32, {8});
+  const BufferRef x = shared("X", kInt32, {8}), y = shared("Y", kInt32, {8});
+  const auto copied = [&](TileOpcode first, TileOpcode second) {
+    return function("f", {a, b},
+                    seq({alloc(x), alloc(y), tile_op(first, {whole_region(a), whole_region(x), int_imm(0, kInt32)}),
+                         tile_op(second, {whole_region(b), whole_region(y), int_imm(0, kInt32)})}));
+  };
+  EXPECT_EQ(related(copied(TileOpcode::CopyAsync, TileOpcode::CopyAsync)), kOrdered);
+  EXPECT_TRUE(related(copied(TileOpcode::Copy, TileOpcode::CopyAsync)).empty());
+  EXPECT_TRUE(related(copied(TileOpcode::Copy, TileOpcode::Copy)).empty());
+}
+
 }  // namespace
 }  // namespace helve::testing

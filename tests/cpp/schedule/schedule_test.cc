@@ -72,6 +72,16 @@ TEST(Schedule, CursorsAreCarriedFromVersionToVersion) {
   EXPECT_EQ(gone.gone_by, "unroll");
 }
 
+TEST(Schedule, ACursorToALoopOfWhichAStepMadeAnotherIsGone) {
+  const ScheduleVersionRef last = tiled(copy_rows(8)), first = last->before->before;
+  const Carried block = carry(at(first, FinderKind::Loop, "i"), first, last);
+  EXPECT_EQ(block.gone_by, "split");
+  EXPECT_EQ(block.cursor, at(last, FinderKind::Loop, "io"));
+  const Carried kept = carry(at(first, FinderKind::Loop, "j"), first, last);
+  EXPECT_EQ(kept.gone_by, "");
+  EXPECT_EQ(kept.cursor, at(last, FinderKind::Loop, "j"));
+}
+
 TEST(Schedule, EveryStatementIsANodeOfItsOwn) {
   ScheduleVersionRef version = start_schedule(copy_rows(2));
   version = step(version, "unroll", {at(version, FinderKind::Loop, "j")});

@@ -14,8 +14,8 @@ TEST(Machine, ArchitecturesAreFoundByTheirNumber) {
   EXPECT_EQ(hopper.arch, 90);
   EXPECT_EQ(hopper.block_shared_bytes, 232448);
   EXPECT_EQ(hopper.cluster_blocks, 16);
-  EXPECT_EQ(gpu_machine("compute_80")->block_shared_bytes, 166912);
-  EXPECT_EQ(gpu_machine("80")->cluster_blocks, 1);
+  EXPECT_EQ(gpu_machine("sm_80")->block_shared_bytes, 166912);
+  EXPECT_EQ(gpu_machine("sm_80")->cluster_blocks, 1);
 }
 
 TEST(Machine, AnUnknownOneBetweenTwoIsTheOlder) {
@@ -28,7 +28,7 @@ TEST(Machine, AnUnknownOneBetweenTwoIsTheOlder) {
 
 TEST(Machine, WhatNamesNoArchitectureOfTheTablesRangeIsNone) {
   for (const char* arch : {"", "hopper", "banana90", "sm_", "sm_90b", "sm_90aa", "sm_9 0", "SM_90", "sm_-90", "sm_75",
-                           "sm_122", "sm_999", "sm_99999999999999999999"}) {
+                           "sm_122", "sm_999", "sm_99999999999999999999", "90", "90a", "compute_90"}) {
     EXPECT_FALSE(gpu_machine(arch)) << arch;
   }
 }
