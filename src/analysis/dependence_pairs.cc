@@ -20,6 +20,8 @@ namespace helve {
 struct Dependence::Question {
   bool prepared = false;
   std::vector<Expr> conditions, touching;
+  std::optional<Contradictions::Conjunction> known = {};  ///< the conditions, when somebody asks
+  bool apart = false;  ///< do those of touching exclude each other?
   std::vector<VarRef> vars;  ///< of the conditions, those of loops around the region first
   size_t outside = 0;  ///< how many these are
   std::unordered_set<const Var*> fixed;
@@ -78,9 +80,17 @@ Dependence::Question& prepared(const Dependences& d, const Dependence& each) {
   out.open_names = two.open_names();
   out.renamed = two.renamed();
   out.doubts = query.doubts();
+  out.apart = d.contradictions->excluded(d.contradictions->known(out.touching));
   out.never.resize(each.orders.size());
   out.prepared = true;
   return out;
+}
+
+/// Do the conditions contradict those of the two instances?
+bool contradict(const Dependences& d, Dependence::Question& q, const std::vector<Expr>& conditions) {
+  Contradictions& all = *d.contradictions;
+  if (!q.known) q.known = all.known(q.conditions);
+  return all.found(*q.known, all.known(conditions), q.fixed);
 }
 
 /// What is known of the numbers of both instances.
@@ -115,8 +125,9 @@ std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& 
       doubts = fmt::format("the value of '{}' is not known", var->name);
     }
   }
-  const Facts facts = facts_of(d, each);
-  const Translation translation{&facts, &d.model.constant};
+  std::optional<Facts> facts;
+  const auto known = [&]() -> const Facts& { return facts ? *facts : facts.emplace(facts_of(d, each)); };
+  const Translation translation{known, &d.model.constant};
   IntegerSet set(d.engine, std::move(tuple), condition, std::move(locals), translation);
   if (!doubts.empty()) set = as_superset(set, doubts);
   if (set.emptiness().verdict == Verdict::Proved) return std::nullopt;
@@ -127,14 +138,18 @@ std::optional<IntegerRelation> relation(const Dependences& d, const Dependence& 
 
 const std::vector<Expr>& Dependences::touching(const Dependence& each) const { return prepared(*this, each).touching; }
 
+bool Dependences::never(const Dependence& each) const { return prepared(*this, each).apart; }
+
+bool Dependences::never(const Dependence& each, const Expr& condition) const {
+  Dependence::Question& q = prepared(*this, each);
+  return q.apart || contradict(*this, q, {condition});
+}
+
 bool Dependences::never(const Dependence& each, size_t order) const {
   Dependence::Question& q = prepared(*this, each);
+  if (q.apart) return true;
   std::optional<bool>& known = q.never[order];
-  if (!known) {
-    std::vector<Expr> all = q.conditions;
-    all.insert(all.end(), each.orders[order].begin(), each.orders[order].end());
-    known = contradictions->found(all, q.fixed, q.conditions.size());
-  }
+  if (!known) known = contradict(*this, q, each.orders[order]);
   return *known;
 }
 

@@ -132,9 +132,12 @@ std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<cons
   // Coordinates are elements or tiles, of the tensor or of a core's block of it.
   using Kind = std::tuple<bool, const MeshTensor*>;
   std::map<const Buffer*, std::map<Kind, std::vector<Placed>>> buffers;
+  std::unordered_map<const Buffer*, size_t> count;
+  for (const Access* t : accesses) ++count[t->buffer.get()];
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& t = *accesses[i];
     if (t.write) out.emplace_back(i, i);
+    if (count.at(t.buffer.get()) == 1) continue;  // meets nothing else, wherever it is
     buffers[t.buffer.get()][{t.tiles, t.placed}].push_back({i, t.write, box_of(t, facts.after(t.path))});
   }
   const auto add = [&](size_t i, size_t k) {

@@ -86,7 +86,7 @@ Expr AffineAbstraction::data_integer(const Expr& e) {
   if (!cast) return {};
   if (cast->value->dtype.is_index()) {
     static const Facts nothing;
-    const Facts& facts = translation_.facts ? *translation_.facts : nothing;
+    const Facts& facts = translation_.facts ? translation_.facts() : nothing;
     return fits(interval_of(cast->value, facts), e->dtype) ? index(cast->value) : Expr();
   }
   const DType from = cast->value->dtype;

@@ -20,11 +20,31 @@ namespace helve {
 
 /// low <= terms <= high, or anything but `other`.
 struct SumBounds {
-  Sum terms;  ///< with the constant 0 and a positive first term
+  Sum terms;  ///< with the constant 0, a positive first term and coefficients without a common factor
   std::optional<int64_t> low, high, other;
 };
 
 namespace {
+
+/// Takes out the common factor of the coefficients: a sum of multiples of 6 that is at most 8 is at most 6.
+void divide_by_common_factor(SumBounds& of) {
+  int64_t factor = 0;
+  for (const Term& term : of.terms.terms) {
+    if (term.coefficient == INT64_MIN) return;
+    factor = std::gcd(factor, term.coefficient);
+  }
+  if (factor < 2) return;
+  for (Term& term : of.terms.terms) term.coefficient /= factor;
+  const auto floor = [&](int64_t value) { return value / factor - (value % factor < 0); };
+  if (of.low) of.low = floor(*of.low) + (*of.low % factor != 0);
+  if (of.high) of.high = floor(*of.high);
+  if (!of.other) return;
+  if (*of.other % factor == 0) {
+    of.other = *of.other / factor;
+  } else {
+    of.other.reset();
+  }
+}
 
 /// A comparison of index expressions as bounds; nothing if it is another condition.
 std::optional<SumBounds> bounds_of(const Expr& condition) {
@@ -54,6 +74,7 @@ std::optional<SumBounds> bounds_of(const Expr& condition) {
     if (bound < INT64_MIN + strict) return std::nullopt;
     out.high = bound - strict;
   }
+  divide_by_common_factor(out);
   return out;
 }
 
@@ -108,14 +129,15 @@ class PartText {
 
 }  // namespace
 
+struct Contradictions::Condition {
+  Expr expr;  ///< keeps it alive, so that its address stays its own
+  std::vector<const Var*> vars;
+  bool plain = true;  ///< of numbers, variables and operators only
+  std::optional<SumBounds> bounds;
+  size_t sum = 0;  ///< the number of the bounds' terms: equal ones have one
+};
+
 struct Contradictions::Memory {
-  struct Condition {
-    Expr expr;  ///< keeps it alive, so that its address stays its own
-    std::vector<const Var*> vars;
-    bool plain = true;  ///< of numbers, variables and operators only
-    std::optional<SumBounds> bounds;
-    size_t sum = 0;  ///< the number of the bounds' terms: equal ones have one
-  };
   /// What conditions say of a sum.
   struct Range {
     size_t question = 0;  ///< to which it belongs
@@ -157,39 +179,34 @@ struct Contradictions::Memory {
     return candidates.back().second;
   }
 
-  std::vector<const Condition*> known(const std::vector<Expr>& exprs) {
-    std::vector<const Condition*> out;
-    for (const Expr& each : exprs) {
-      for (const Expr& part : operands_of_chain(each, Op::And)) out.push_back(&know(part));
-    }
-    return out;
-  }
-
   /// Do two of the conditions bound one sum from both sides, with nothing between?
-  bool exclude_each_other(const std::vector<const Condition*>& all) {
+  bool exclude_each_other(const Conjunction& conditions, const Conjunction& more) {
     ++questions;
-    for (const Condition* each : all) {
-      if (!each->bounds) continue;
-      Range& range = ranges[each->sum];
-      if (range.question != questions) range = Range{questions};
-      if (each->bounds->terms.is_constant()) range = Range{questions, 0, 0};
-      if (each->bounds->low) range.low = std::max(range.low, *each->bounds->low);
-      if (each->bounds->high) range.high = std::min(range.high, *each->bounds->high);
-      if (range.low > range.high) return true;
+    for (const Conjunction* all : {&conditions, &more}) {
+      for (const Condition* each : *all) {
+        if (!each->bounds) continue;
+        Range& range = ranges[each->sum];
+        if (range.question != questions) range = Range{questions};
+        if (each->bounds->terms.is_constant()) range = Range{questions, 0, 0};
+        if (each->bounds->low) range.low = std::max(range.low, *each->bounds->low);
+        if (each->bounds->high) range.high = std::min(range.high, *each->bounds->high);
+        if (range.low > range.high) return true;
+      }
     }
-    return std::any_of(all.begin(), all.end(), [&](const Condition* each) {
+    const auto is_the_only_value = [&](const Condition* each) {
       if (!each->bounds || !each->bounds->other) return false;
       const int64_t other = *each->bounds->other;
       const Range& range = ranges[each->sum];
       return range.low == other && range.high == other;
-    });
+    };
+    return std::any_of(conditions.begin(), conditions.end(), is_the_only_value) ||
+           std::any_of(more.begin(), more.end(), is_the_only_value);
   }
 
-  bool is_empty(const std::vector<const Condition*>& part, const std::unordered_set<const Var*>& fixed);
+  bool is_empty(const Conjunction& part, const std::unordered_set<const Var*>& fixed);
 };
 
-bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
-                                      const std::unordered_set<const Var*>& fixed) {
+bool Contradictions::Memory::is_empty(const Conjunction& part, const std::unordered_set<const Var*>& fixed) {
   PartText text(fixed, std::any_of(part.begin(), part.end(), [](const Condition* each) { return !each->plain; }));
   for (const Condition* each : part) text.add(each->expr);
   const auto [at, fresh] = parts.try_emplace(text.text(), false);
@@ -210,22 +227,23 @@ bool Contradictions::Memory::is_empty(const std::vector<const Condition*>& part,
 Contradictions::Contradictions(const ExactEngine& engine) : memory_(new Memory(engine)) {}
 Contradictions::~Contradictions() = default;
 
-bool Contradictions::excluded(const std::vector<Expr>& conditions) {
-  return memory_->exclude_each_other(memory_->known(conditions));
+Contradictions::Conjunction Contradictions::known(const std::vector<Expr>& conditions) {
+  Conjunction out;
+  for (const Expr& each : conditions) {
+    for (const Expr& part : operands_of_chain(each, Op::And)) out.push_back(&memory_->know(part));
+  }
+  return out;
 }
 
-bool Contradictions::found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed,
-                           size_t from) {
-  using Condition = Memory::Condition;
-  std::vector<const Condition*> all;
-  std::vector<bool> counts;
-  for (size_t n = 0; n < conditions.size(); ++n) {
-    for (const Expr& each : operands_of_chain(conditions[n], Op::And)) {
-      all.push_back(&memory_->know(each));
-      counts.push_back(n >= from);
-    }
-  }
-  if (memory_->exclude_each_other(all)) return true;
+bool Contradictions::excluded(const Conjunction& conditions, const Conjunction& more) {
+  return memory_->exclude_each_other(conditions, more);
+}
+
+bool Contradictions::found(const Conjunction& conditions, const Conjunction& more,
+                           const std::unordered_set<const Var*>& fixed) {
+  if (memory_->exclude_each_other(conditions, more)) return true;
+  Conjunction all = conditions;
+  all.insert(all.end(), more.begin(), more.end());
   // Conditions of one part have one root.
   std::vector<size_t> root(all.size());
   std::iota(root.begin(), root.end(), size_t{0});
@@ -241,8 +259,8 @@ bool Contradictions::found(const std::vector<Expr>& conditions, const std::unord
       if (!fresh) root[find(n)] = find(at->second);
     }
   }
-  std::vector<const Condition*> general;  // of what is fixed alone: they hold for all parts
-  std::map<size_t, std::vector<const Condition*>> parts;
+  Conjunction general;  // of what is fixed alone: they hold for all parts
+  std::map<size_t, Conjunction> parts;
   std::unordered_set<size_t> asked;
   for (size_t n = 0; n < all.size(); ++n) {
     const bool is_general =
@@ -251,7 +269,7 @@ bool Contradictions::found(const std::vector<Expr>& conditions, const std::unord
       general.push_back(all[n]);
     } else {
       parts[find(n)].push_back(all[n]);
-      if (counts[n]) asked.insert(find(n));
+      if (n >= conditions.size()) asked.insert(find(n));
     }
   }
   for (auto& [n, part] : parts) {

@@ -2,25 +2,35 @@
 // An edit is known by one row of data; a cursor is carried along by the row alone, never by a look at the program.
 #include "helve/schedule/edit.h"
 
+#include <algorithm>
+
 #include "helve/support/diagnostic.h"
 
 namespace helve {
 
+namespace {
+
+/// The number of the step of `at` into the block of `first`; nothing if it leads elsewhere.
+std::optional<size_t> step_into(const Cursor& at, const Cursor& first) {
+  const size_t last = first.steps.size() - 1;
+  const bool leads_there = at.steps.size() > last && at.steps[last].field == first.steps[last].field &&
+                           std::equal(first.steps.begin(), first.steps.end() - 1, at.steps.begin());
+  return leads_there ? std::optional(last) : std::nullopt;
+}
+
+}  // namespace
+
 bool Block::holds(const Cursor& at) const {
-  const size_t depth = first.steps.size();
-  if (at.steps.size() < depth) return false;
-  const Cursor there{{at.steps.begin(), at.steps.begin() + static_cast<ptrdiff_t>(depth)}};
-  return there.beside(first) && there.position() >= first.position() && there.position() < first.position() + size;
+  const std::optional<size_t> step = step_into(at, first);
+  return step && at.steps[*step].position >= first.position() && at.steps[*step].position < first.position() + size;
 }
 
 namespace {
 
 /// The step of `at` into the block that the edit is in; null if it leads elsewhere.
 CursorStep* step_of(Cursor& at, const Block& block) {
-  const size_t depth = block.first.steps.size();
-  if (at.steps.size() < depth) return nullptr;
-  const Cursor there{{at.steps.begin(), at.steps.begin() + static_cast<ptrdiff_t>(depth)}};
-  return there.beside(block.first) ? &at.steps[depth - 1] : nullptr;
+  const std::optional<size_t> step = step_into(at, block.first);
+  return step ? &at.steps[*step] : nullptr;
 }
 
 /// A place behind `block` after `size` statements took its place.
@@ -55,11 +65,11 @@ Cursor moved(const Forwarding::Row& row, const Cursor& at) {
   return out;
 }
 
-std::optional<Cursor> carried(const Forwarding::Row& row, Cursor at, bool as_gap) {
+std::optional<Cursor> carried(const Forwarding::Row& row, Cursor&& at, bool as_gap) {
   const Block& block = row.block;
   switch (row.kind) {
-    case Forwarding::Kind::Revise: return at;
-    case Forwarding::Kind::Insert: shift(at, block, row.size); return at;
+    case Forwarding::Kind::Revise: return std::move(at);
+    case Forwarding::Kind::Insert: shift(at, block, row.size); return std::move(at);
     case Forwarding::Kind::Delete:
     case Forwarding::Kind::Replace:
       if (block.holds(at)) {
@@ -67,7 +77,7 @@ std::optional<Cursor> carried(const Forwarding::Row& row, Cursor at, bool as_gap
         return block.first;
       }
       shift(at, block, row.size);
-      return at;
+      return std::move(at);
     case Forwarding::Kind::Wrap:
       if (block.holds(at)) {
         const size_t depth = block.first.steps.size();
@@ -75,7 +85,7 @@ std::optional<Cursor> carried(const Forwarding::Row& row, Cursor at, bool as_gap
         return at.rebased(top, block.first.child(row.field, top.position() - block.first.position()));
       }
       shift(at, block, 1);
-      return at;
+      return std::move(at);
     case Forwarding::Kind::Move: return moved(row, at);
   }
   __builtin_unreachable();
@@ -118,7 +128,7 @@ std::vector<Stmt> statements_of(const FunctionRef& f, const Block& block) {
 std::optional<Cursor> Forwarding::operator()(const Cursor& at) const {
   std::optional<Cursor> out = at;
   for (const Row& row : rows_) {
-    if (out) out = carried(row, *out, false);
+    if (out) out = carried(row, *std::move(out), false);
   }
   return out;
 }
@@ -126,7 +136,7 @@ std::optional<Cursor> Forwarding::operator()(const Cursor& at) const {
 std::optional<Cursor> Forwarding::gap(const Cursor& at) const {
   std::optional<Cursor> out = at;
   for (const Row& row : rows_) {
-    if (out) out = carried(row, *out, true);
+    if (out) out = carried(row, *std::move(out), true);
   }
   return out;
 }

@@ -27,7 +27,7 @@ bool never_around(const AccessModel& model, const Expr& condition) {
   PathConditions query = conditions_around(model);
   for (const VarRef& dim : model.function->dims) query.require(apply(Op::Le, {int_imm(0), Expr(dim)}));
   query.require(condition);
-  const IntegerSet where(ExactEngine(), {}, conjunction(query.conditions()), {}, {&query.facts(), &model.constant});
+  const IntegerSet where(ExactEngine(), {}, conjunction(query.conditions()), {}, query.translation());
   return where.emptiness().verdict == Verdict::Proved;
 }
 
@@ -122,7 +122,7 @@ class Bounds {
     add_inside(query, model_, access.path);
     query.require(condition);
     const std::vector<VarRef> locals(query.vars().begin() + static_cast<int64_t>(outside), query.vars().end());
-    const Translation translation{&query.facts(), &model_.constant};
+    const Translation translation = query.translation();
     return IntegerSet(engine_, tuple, conjunction(query.conditions()), locals, translation);
   }
 
@@ -146,7 +146,7 @@ class Bounds {
     query.require(apply(Op::Eq, {Expr(e), extent}));
     std::vector<VarRef> locals = query.vars();
     locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
-    const IntegerSet all(engine_, {e}, conjunction(query.conditions()), locals, {&query.facts(), &model_.constant});
+    const IntegerSet all(engine_, {e}, conjunction(query.conditions()), locals, query.translation());
     const std::optional<Expr> value = greatest_value(all, e, 0);
     const int64_t* number = value ? int_value(*value) : nullptr;
     return number ? std::optional(*number) : std::nullopt;

@@ -53,7 +53,7 @@ const LastWriter::Solution* LastWriter::solution(size_t shared) {
     query.add(*step);
     if (step->begins.empty()) locals.insert(locals.end(), step->vars.begin(), step->vars.end());
   }
-  const Translation translation{&query.facts(), &model_.constant};
+  const Translation translation = query.translation();
   std::vector<Expr> conditions;
   for (const Expr& condition : query.conditions()) {
     if (inexact_parts(condition, translation).empty()) conditions.push_back(condition);

@@ -125,7 +125,7 @@ class Narrowing {
     for (size_t i = outside; i < query.vars().size(); ++i) {
       if (!contains(tuple, query.vars()[i])) locals.push_back(query.vars()[i]);
     }
-    const Translation translation{&query.facts(), &model_.constant};
+    const Translation translation = query.translation();
     std::vector<Expr> conditions;
     for (const Expr& condition : query.conditions()) {
       if (inexact_parts(condition, translation).empty()) conditions.push_back(condition);
@@ -246,7 +246,7 @@ class Narrowing {
     query.add(*loop_step_);
     for (const Expr& range : around.ranges) query.require(range);
     query.require(condition);
-    const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &model_.constant});
+    const IntegerSet where(engine_, {}, conjunction(query.conditions()), {}, query.translation());
     return where.emptiness().verdict == Verdict::Proved;
   }
 

@@ -56,7 +56,7 @@ class Values {
     conditions.push_back(apply(Op::Eq, {Expr(x), extent}));
     std::vector<VarRef> locals = around_.vars();
     locals.insert(locals.end(), model_.function->dims.begin(), model_.function->dims.end());
-    const IntegerSet all(engine_, {x}, conjunction(conditions), locals, {&around_.facts(), &model_.constant});
+    const IntegerSet all(engine_, {x}, conjunction(conditions), locals, around_.translation());
     const std::optional<Expr> value = greatest_value(all, x, 0);
     const int64_t* number = value ? int_value(*value) : nullptr;
     return number ? std::optional(*number) : std::nullopt;
@@ -98,14 +98,14 @@ class Values {
     const VarRef x = make_var("x");
     std::vector<Expr> conditions = inside_.conditions();
     conditions.push_back(apply(Op::Eq, {Expr(x), value}));
-    const IntegerSet all(engine_, {x}, conjunction(conditions), locals_, {&inside_.facts(), &model_.constant});
+    const IntegerSet all(engine_, {x}, conjunction(conditions), locals_, inside_.translation());
     return least ? least_value(all, x, kBoxBoundLimit) : greatest_value(all, x, kBoxBoundLimit);
   }
 
   bool never(const Expr& condition) const {
     std::vector<Expr> conditions = around_.conditions();
     conditions.push_back(condition);
-    const IntegerSet where(engine_, {}, conjunction(conditions), {}, {&around_.facts(), &model_.constant});
+    const IntegerSet where(engine_, {}, conjunction(conditions), {}, around_.translation());
     return where.emptiness().verdict == Verdict::Proved;
   }
 

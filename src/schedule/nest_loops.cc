@@ -57,7 +57,8 @@ struct Nest {
   Cursor now(size_t i) const { return *edited.forward(old[i]); }
 
   void swap(size_t i) {
-    const Stmt a = required_at(edited.function, now(i)), b = required_at(edited.function, now(i + 1));
+    const Cursor first = now(i), second = now(i + 1);
+    const Stmt a = required_at(edited.function, first), b = required_at(edited.function, second);
     const For* inner = as<For>(b);
     if (const For* outer = as<For>(a)) {
       if (inner) {
@@ -67,7 +68,7 @@ struct Nest {
         require_free_of(arguments, b, {as<If>(b)->condition}, outer->vars);
       }
     }
-    edited = edited.then(swap_nested(edited.function, now(i), now(i + 1)));
+    edited = edited.then(swap_nested(edited.function, first, second));
     std::swap(old[i], old[i + 1]);
   }
 };

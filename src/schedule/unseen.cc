@@ -79,8 +79,7 @@ class UnseenCheck {
   }
 
   Answer emptiness(const PathConditions& query) const {
-    return IntegerSet(engine_, query.vars(), conjunction(query.conditions()), {}, {&query.facts(), &model_.constant})
-        .is_empty();
+    return IntegerSet(engine_, query.vars(), conjunction(query.conditions()), {}, query.translation()).is_empty();
   }
 
   /// Is the condition false wherever the path leads?

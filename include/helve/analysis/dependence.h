@@ -49,6 +49,10 @@ struct Dependences {
   /// The condition under which two instances touch one element, each of which is one; further variables than theirs
   /// take any values. For a proof, where no relation is needed.
   const std::vector<Expr>& touching(const Dependence& each) const;
+  /// Is it proved at a glance that no two instances touch one element, in any order?
+  bool never(const Dependence& each) const;
+  /// The same of instances of which a condition holds besides.
+  bool never(const Dependence& each, const Expr& condition) const;
   /// Is it proved, without a relation, that no two instances touch one element in that one of the `orders`?
   bool never(const Dependence& each, size_t order) const;
 };

@@ -8,6 +8,7 @@
 
 #include "helve/analysis/access.h"
 #include "helve/arith/facts.h"
+#include "helve/arith/relation.h"
 #include "helve/ir/expr/visit.h"
 
 namespace helve {
@@ -33,6 +34,10 @@ class PathConditions {
   const std::vector<Expr>& conditions() const { return conditions_; }
   /// Learned when somebody needs them: most questions about a path do not.
   const Facts& facts() const;
+  /// For sets of these conditions; uses this object.
+  Translation translation() const {
+    return {[this]() -> const Facts& { return facts(); }, &constant_};
+  }
   /// The first reason of a doubt; empty if there is none.
   const std::string& doubts() const { return doubt_; }
 

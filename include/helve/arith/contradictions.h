@@ -19,13 +19,21 @@ class Contradictions {
   Contradictions(const Contradictions&) = delete;
   Contradictions& operator=(const Contradictions&) = delete;
 
-  /// Is it proved that there are no values of the variables for which all conditions hold, for any values of those that
-  /// are `fixed`? Conditions that share no other variable are decided apart. Only parts with a condition from `from` on
-  /// are questions to isl. False says nothing.
-  bool found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed, size_t from = 0);
+  struct Condition;
+  /// Conditions that all hold, taken apart: what each says is found once, here, and not in each question.
+  using Conjunction = std::vector<const Condition*>;
+  Conjunction known(const std::vector<Expr>& conditions);
 
-  /// The same of two conditions that bound one sum, and of nothing else: without isl.
-  bool excluded(const std::vector<Expr>& conditions);
+  /// Is it proved that there are no values of the variables for which all conditions hold, for any values of those that
+  /// are `fixed`? Conditions that share no other variable are decided apart. Only parts with a condition of `more` are
+  /// questions to isl. False says nothing.
+  bool found(const Conjunction& conditions, const Conjunction& more, const std::unordered_set<const Var*>& fixed);
+  bool found(const std::vector<Expr>& conditions, const std::unordered_set<const Var*>& fixed) {
+    return found({}, known(conditions), fixed);
+  }
+
+  /// The same of two conditions that bound one sum, or one that no integers meet, and of nothing else: without isl.
+  bool excluded(const Conjunction& conditions, const Conjunction& more = {});
 
  private:
   struct Memory;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +57,8 @@ class ExactEngine {
 
 /// What the translation of expressions may use in addition.
 struct Translation {
-  const Facts* facts = nullptr;  ///< ranges, under which a conversion to a data integer keeps its value
+  /// Ranges, under which a conversion to a data integer keeps its value: asked for where there is one.
+  std::function<const Facts&()> facts = {};
   const std::unordered_set<const Storage*>* constant = nullptr;  ///< storages whose contents do not change
 };
 

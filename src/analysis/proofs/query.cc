@@ -50,9 +50,8 @@ Expr Query::conjunction(const Expr& last) const {
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
   if (--budget.queries < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
-  const Translation translation{&facts(), &model().constant};
   const Expr condition = conjunction(violation);
-  const IntegerSet broken(budget.engine, vars(), condition, {}, translation);
+  const IntegerSet broken(budget.engine, vars(), condition, {}, translation());
   const Answer answer = doubts().empty() ? broken.is_empty() : broken.emptiness();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
   // An unknown verdict takes precedence: a doubt only invalidates the counterexample.
@@ -62,14 +61,13 @@ Finding Query::excludes(const Expr& violation, Budget& budget) const {
 }
 
 Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const {
-  const Translation translation{&facts(), &model().constant};
   std::vector<VarRef> used;
   for (const VarRef& var : given_) {
     bool mentioned = mentions(violation, var.get());
     for (size_t i = ranges_; i < conditions().size(); ++i) mentioned |= mentions(conditions()[i], var.get());
     if (mentioned) used.push_back(var);
   }
-  const IntegerSet runs(budget.engine, vars(), conjunction({}), {}, translation);
+  const IntegerSet runs(budget.engine, vars(), conjunction({}), {}, translation());
   const IntegerSet values = broken.projected(used);
   if (used.empty() || runs.projected(used).is_subset_of(values).verdict == Verdict::Proved) return refuted;
   Finding out;

@@ -235,7 +235,7 @@ class EvaluationCheck {
     }
     if (can_prove(condition, query.facts())) return true;
     query.require(apply(Op::Not, {condition}));
-    const IntegerSet wrong(engine_, {}, conjunction(query.conditions()), {}, {&query.facts(), &after_.constant});
+    const IntegerSet wrong(engine_, {}, conjunction(query.conditions()), {}, query.translation());
     return wrong.emptiness().verdict == Verdict::Proved;
   }
 

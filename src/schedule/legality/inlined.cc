@@ -23,9 +23,8 @@ IntegerRelation source_of_copy(const Rewrite& rewrite, const Copy& copy, const A
   for (const VarRef& var : rewrite.was(copy).vars) image.push_back(copy.values.at(var.get()));
   image.resize(sources.arity, int_imm(0));
   conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
-  const Translation translation{&copy.facts, &model.constant};
   return IntegerRelation(rewrite.before.engine, copy.now->vars, image, conjunction(conditions), copy.locals,
-                         translation);
+                         copy.translation(model));
 }
 
 IntegerRelation wanted_source(const Rewrite& rewrite, const InlinedLoad& inlined, const Sources& sources) {

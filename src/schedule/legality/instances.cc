@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dimensions.h"
 #include "helve/arith/relation_algebra.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/text.h"
@@ -24,43 +25,6 @@ struct Part {
   Expr in_its_place;
 };
 
-/// Old and new variables that conditions or values connect are one dimension; where each dimension by itself has all of
-/// its instances once, so have all together. For a proof only: the other answers take all dimensions.
-struct Dimension {
-  std::vector<VarRef> old_vars, new_vars;
-  std::vector<Expr> image;  ///< the values of the old variables
-  std::vector<Expr> old_conditions, new_conditions;
-};
-
-bool all_same(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return same_expr(x, y); });
-}
-
-/// Dimensions that are kept wherever they stand: statements of one nest have many in common.
-class KeptDimensions {
- public:
-  bool contains(const Dimension& d) const {
-    return std::any_of(all_.begin(), all_.end(), [&](const Dimension& known) {
-      return known.old_vars == d.old_vars && known.new_vars == d.new_vars && all_same(known.image, d.image) &&
-             all_same(known.old_conditions, d.old_conditions) && all_same(known.new_conditions, d.new_conditions);
-    });
-  }
-  /// What reads memory or converts numbers depends on more than its own conditions, and is left out.
-  void add(const Dimension& d) {
-    bool plain = true;
-    for (const std::vector<Expr>* exprs : {&d.image, &d.old_conditions, &d.new_conditions}) {
-      for (const Expr& e : *exprs) {
-        walk(e, [&](const Expr& node) { plain &= node->kind != ExprKind::Load && node->kind != ExprKind::Cast; });
-      }
-    }
-    if (plain) all_.push_back(d);
-  }
-
- private:
-  std::vector<Dimension> all_;
-};
-
 class InstancesOf {
  public:
   InstancesOf(const Rewrite& rewrite, size_t was, KeptDimensions& kept)
@@ -70,7 +34,7 @@ class InstancesOf {
         any_number_(was_.pure || counts_by_value(rewrite, was_)) {
     old_.now = &was_;
     old_.was = was;
-    const Translation translation{&old_.facts, &rewrite.before.model.constant};
+    const Translation translation = old_.translation(rewrite.before.model);
     for (const Expr& condition : rewrite.given) {
       const std::vector<Expr> inexact = inexact_parts(condition, translation);
       if (inexact.empty()) {
@@ -89,7 +53,7 @@ class InstancesOf {
     Legality out;
     out.verdict = Verdict::Proved;
     abstract_old();
-    if (parts_.empty() && copies_.size() == 1 && all_dimensions_kept(*copies_[0])) return out;
+    if (parts_.empty() && all_dimensions_kept()) return out;
     const IntegerSet domain = set_of(rewrite_.before.model, old_);
     std::vector<IntegerRelation> runs;
     for (const Copy* copy : copies_) {
@@ -118,7 +82,7 @@ class InstancesOf {
 
  private:
   void abstract_old() {
-    const Translation translation{&old_.facts, &rewrite_.before.model.constant};
+    const Translation translation = old_.translation(rewrite_.before.model);
     for (size_t c = 0; c < old_.conditions.size(); ++c) {
       for (const Expr& part : parts_of(old_.conditions[c], translation, rewrite_.before.model)) {
         const AccessModel& model = rewrite_.before.model;
@@ -162,7 +126,7 @@ class InstancesOf {
   /// The conditions of a copy, and the old variables, over the values of the old parts; or the first part without one.
   std::optional<std::string> abstract_new(const Copy& copy, std::vector<Expr>& conditions,
                                           std::vector<Expr>& image) const {
-    const Translation translation{&copy.facts, &rewrite_.after.constant};
+    const Translation translation = copy.translation(rewrite_.after);
     Matcher matcher(rewrite_, copy);
     std::string reason;
     const auto abstract = [&](Expr e, const Step* step) {
@@ -193,99 +157,57 @@ class InstancesOf {
   }
   static std::string not_affine(const Expr& part) { return fmt::format("'{}' is not affine", brief_text(part)); }
 
-  bool all_dimensions_kept(const Copy& copy) const {
-    if (!old_.locals.empty() || !copy.locals.empty()) return false;
-    const std::vector<Dimension> all = dimensions(copy);
-    return std::all_of(all.begin(), all.end(), [&](const Dimension& each) {
+  /// Has each dimension by itself all of its instances once? Those in which the copies differ are one.
+  bool all_dimensions_kept() const {
+    if (copies_.empty() || !old_.locals.empty()) return false;
+    std::vector<std::vector<Dimension>> all;
+    for (const Copy* copy : copies_) {
+      if (!copy->locals.empty()) return false;
+      all.push_back(dimensions_of(was_, old_.conditions, *copy));
+    }
+    const std::vector<Dimension> shared = take_common(all);
+    const auto kept = [&](const Dimension& each) {
       if (!any_number_ && kept_.contains(each)) return true;
-      if (!is_kept(copy, each)) return false;
+      if (!are_kept({each})) return false;
       if (!any_number_) kept_.add(each);
       return true;
-    });
+    };
+    if (!std::all_of(shared.begin(), shared.end(), kept)) return false;
+    if (copies_.size() == 1) return true;
+    std::vector<Dimension> others;
+    for (const std::vector<Dimension>& each : all) others.push_back(joined(was_, each));
+    return are_kept(others);
   }
 
-  bool is_kept(const Copy& copy, const Dimension& d) const {
-    const auto is_itself = [&](const VarRef& var) { return copy.values.at(var.get()) == Expr(var); };
-    if (d.old_vars == d.new_vars && std::all_of(d.old_vars.begin(), d.old_vars.end(), is_itself) &&
-        all_same(d.old_conditions, d.new_conditions)) {
+  /// Do the copies, of each of which that is one dimension, have all instances of it once?
+  bool are_kept(const std::vector<Dimension>& parts) const {
+    const Dimension& first = parts[0];
+    const auto is_same = [](const VarRef& var, const Expr& value) { return value == Expr(var); };
+    if (parts.size() == 1 && first.old_vars == first.new_vars && all_same(first.old_conditions, first.new_conditions) &&
+        std::equal(first.old_vars.begin(), first.old_vars.end(), first.image.begin(), is_same)) {
       return true;
     }
     const ExactEngine& engine = rewrite_.before.engine;
-    const Translation old_facts{&old_.facts, &rewrite_.before.model.constant};
-    const Translation new_facts{&copy.facts, &rewrite_.after.constant};
-    const IntegerRelation runs(engine, d.new_vars, d.image, under(d.new_conditions), {}, new_facts);
-    const IntegerSet domain(engine, d.old_vars, under(d.old_conditions), {}, old_facts), now = range_of(runs);
     const auto proved = [](const Answer& answer) { return answer.verdict == Verdict::Proved; };
-    return proved(now.is_subset_of(domain)) &&
-           (any_number_ || (proved(domain.is_subset_of(now)) && proved(runs.is_injective())));
-  }
-
-  std::vector<Dimension> dimensions(const Copy& copy) const {
-    std::vector<Dimension> out;
-    std::unordered_map<const Var*, size_t> of;
-    const auto join = [&](const std::vector<const Var*>& vars) {
-      std::optional<size_t> first;
-      for (const Var* var : vars) {
-        const auto at = of.find(var);
-        if (at == of.end()) continue;
-        if (!first) {
-          first = at->second;
-        } else if (*first != at->second) {
-          const size_t moved = at->second;
-          for (auto& [each, dimension] : of) dimension = dimension == moved ? *first : dimension;
-        }
+    const IntegerSet domain(engine, first.old_vars, under(first.old_conditions), {},
+                            old_.translation(rewrite_.before.model));
+    std::vector<IntegerSet> now;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Dimension& d = parts[i];
+      const IntegerRelation runs(engine, d.new_vars, d.image, under(d.new_conditions), {},
+                                 copies_[i]->translation(rewrite_.after));
+      now.push_back(range_of(runs));
+      if (!proved(now[i].is_subset_of(domain))) return false;
+      if (any_number_) continue;
+      if (!proved(runs.is_injective())) return false;
+      for (size_t k = 0; k < i; ++k) {
+        if (!proved(intersection_of(now[k], now[i]).emptiness())) return false;
       }
-      return first;
-    };
-    // A variable may be one of both nests; old ones are told apart by what stands for them here.
-    Substitution old_names;
-    std::vector<VarRef> marks;
-    for (const VarRef& var : was_.vars) {
-      marks.push_back(make_var(var->name));
-      old_names.emplace(var.get(), Expr(marks.back()));
-      of.emplace(marks.back().get(), of.size());
     }
-    for (const VarRef& var : copy.now->vars) of.emplace(var.get(), of.size());
-    const auto vars_in = [](const Expr& e) {
-      std::vector<const Var*> vars;
-      walk(e, [&](const Expr& node) {
-        if (const Var* var = as<Var>(node)) vars.push_back(var);
-      });
-      return vars;
-    };
-    std::vector<std::pair<std::vector<const Var*>, Expr>> olds, nows;
-    for (const Expr& condition : conjuncts(old_.conditions)) {
-      olds.emplace_back(vars_in(substitute(condition, old_names)), condition);
-    }
-    for (const Expr& condition : conjuncts(copy.conditions)) nows.emplace_back(vars_in(condition), condition);
-    for (const auto* list : {&olds, &nows}) {
-      for (const auto& [vars, condition] : *list) join(vars);
-    }
-    for (size_t v = 0; v < was_.vars.size(); ++v) {
-      std::vector<const Var*> vars = vars_in(copy.values.at(was_.vars[v].get()));
-      vars.push_back(marks[v].get());
-      join(vars);
-    }
-    out.resize(of.size() + 1);  // the last one: of what is fixed
-    const auto at = [&](const std::vector<const Var*>& vars) { return join(vars).value_or(out.size() - 1); };
-    for (size_t v = 0; v < was_.vars.size(); ++v) {
-      Dimension& d = out[of.at(marks[v].get())];
-      d.old_vars.push_back(was_.vars[v]);
-      d.image.push_back(copy.values.at(was_.vars[v].get()));
-    }
-    for (const VarRef& var : copy.now->vars) out[of.at(var.get())].new_vars.push_back(var);
-    for (const auto& [vars, condition] : olds) out[at(vars)].old_conditions.push_back(condition);
-    for (const auto& [vars, condition] : nows) out[at(vars)].new_conditions.push_back(condition);
-    return out;
-  }
-
-  static std::vector<Expr> conjuncts(const std::vector<Expr>& conditions) {
-    std::vector<Expr> out;
-    for (const Expr& condition : conditions) {
-      const std::vector<Expr> all = operands_of_chain(condition, Op::And);
-      out.insert(out.end(), all.begin(), all.end());
-    }
-    return out;
+    if (any_number_) return true;
+    IntegerSet all = now[0];
+    for (size_t i = 1; i < now.size(); ++i) all = union_of(all, now[i]);
+    return proved(domain.is_subset_of(all));
   }
 
   std::vector<VarRef> with_values(std::vector<VarRef> tuple) const {
@@ -300,12 +222,12 @@ class InstancesOf {
 
   IntegerSet set_of(const AccessModel& model, const Copy& of) const {
     return IntegerSet(rewrite_.before.engine, with_values(of.now->vars), under(of.conditions), of.locals,
-                      Translation{&of.facts, &model.constant});
+                      of.translation(model));
   }
   IntegerRelation relation_of(const Copy& copy, const std::vector<Expr>& conditions, std::vector<Expr> image) const {
     for (const Part& part : parts_) image.emplace_back(part.value);
     return IntegerRelation(rewrite_.before.engine, with_values(copy.now->vars), image, under(conditions), copy.locals,
-                           Translation{&copy.facts, &rewrite_.after.constant});
+                           copy.translation(rewrite_.after));
   }
 
   Legality all_run(const IntegerSet& domain, const std::vector<IntegerRelation>& runs) const {

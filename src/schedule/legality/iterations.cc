@@ -40,7 +40,7 @@ class Meeting {
     for (const VarRef& var : query_.vars()) {
       if (std::find(tuple.begin(), tuple.end(), var) == tuple.end()) locals.push_back(var);
     }
-    const Translation translation{&query_.facts(), &rewrite_.after.constant};
+    const Translation translation = query_.translation();
     const Answer answer =
         IntegerSet(rewrite_.before.engine, tuple, conjunction(query_.conditions()), locals, translation).is_empty();
     out.verdict = answer.verdict;

@@ -82,42 +82,45 @@ class OrderCheck {
       }
       std::unordered_map<const ExprNode*, Expr> known;
       for (const std::vector<Expr>& order : each.orders) {
-        std::vector<Expr>& now = orders_.emplace_back();
+        std::vector<Expr> now;
         for (const Expr& condition : order) {
           Expr& here = known[condition.get()];
           if (!here) here = substitute(condition, values_);
           now.push_back(here);
         }
+        orders_.push_back(check_.contradictions_.known(now));
       }
     }
 
     void drop_from(OrderCases& cases) {
       std::erase_if(cases, [&](const std::vector<Expr>& wrong) {
+        const Contradictions::Conjunction known = check_.contradictions_.known(wrong);
         for (size_t n = 0; n < orders_.size(); ++n) {
-          if (!is_impossible(n, wrong)) return false;
+          if (!is_impossible(n, known)) return false;
         }
         return true;
       });
     }
 
    private:
-    bool is_impossible(size_t order, const std::vector<Expr>& wrong) {
-      std::vector<Expr> all = orders_[order];
+    bool is_impossible(size_t order, const Contradictions::Conjunction& wrong) {
+      Contradictions& contradictions = check_.contradictions_;
+      if (contradictions.excluded(orders_[order], wrong) || check_.rewrite_.before.never(each_, order)) return true;
+      if (!base_) base_ = contradictions.known(both_run_and_touch());
+      Contradictions::Conjunction all = orders_[order];
       all.insert(all.end(), wrong.begin(), wrong.end());
-      if (check_.contradictions_.excluded(all) || check_.rewrite_.before.never(each_, order)) return true;
-      if (base_.empty()) prepare();
-      all.insert(all.begin(), base_.begin(), base_.end());
-      return check_.contradictions_.found(all, check_.fixed_, base_.size());
+      return contradictions.found(*base_, all, check_.fixed_);
     }
 
-    void prepare() {
+    std::vector<Expr> both_run_and_touch() {
       const Copy &one = check_.rewrite_.copies[i_], &other = check_.rewrite_.copies[k_];
-      base_ = check_.rewrite_.given;
-      base_.insert(base_.end(), one.conditions.begin(), one.conditions.end());
-      for (const Expr& condition : other.conditions) base_.push_back(check_.renamed(condition, k_, pair_));
+      std::vector<Expr> out = check_.rewrite_.given;
+      out.insert(out.end(), one.conditions.begin(), one.conditions.end());
+      for (const Expr& condition : other.conditions) out.push_back(check_.renamed(condition, k_, pair_));
       for (const Expr& condition : check_.rewrite_.before.touching(each_)) {
-        base_.push_back(substitute(condition, values_));
+        out.push_back(substitute(condition, values_));
       }
+      return out;
     }
 
     OrderCheck& check_;
@@ -125,8 +128,8 @@ class OrderCheck {
     const size_t i_, k_;
     const NewPair& pair_;
     Substitution values_;  ///< of the variables of both old instances
-    OrderCases orders_;
-    std::vector<Expr> base_;
+    std::vector<Contradictions::Conjunction> orders_;
+    std::optional<Contradictions::Conjunction> base_;
   };
 
   /// A condition of the second copy with names of its own: that of values as well.
@@ -148,6 +151,7 @@ class OrderCheck {
   bool keeps_order(const Dependence& each, size_t i, size_t k) {
     if (each.reduction && rewrite_.form == RegionForm::Operation) return false;  // combined by the operation
     if (is_deferred(each.first_access, i) || is_deferred(each.second_access, k)) return false;
+    if (rewrite_.before.never(each)) return false;
     const NewPair pair(*rewrite_.copies[i].now, *rewrite_.copies[k].now);
     Impossible impossible(*this, each, i, k, pair);
     OrderCases against = pair.against_order(!each.reduction, true);

@@ -52,23 +52,42 @@ class PrivateCheck {
     return out;
   }
 
-  /// The pairs that are in one iteration of those of the loops that stand around both, or in different ones.
-  std::optional<IntegerRelation> pairs(const Dependence& each, const std::vector<size_t>& loops, bool in_one) const {
-    const std::optional<IntegerRelation>& all = rewrite_.before.pairs(each);
-    if (!all) return std::nullopt;
+  /// The values of one iteration of those of the loops that stand around both, in pairs.
+  std::vector<std::pair<Expr, Expr>> iteration(const Dependence& each, const std::vector<size_t>& loops) const {
     const RegionStatement &first = rewrite_.before.statements[each.first],
                           &second = rewrite_.before.statements[each.second];
     const size_t common = common_loops(first, second);
-    std::vector<Expr> agree;
+    std::vector<std::pair<Expr, Expr>> out;
     for (size_t l : loops) {
       if (l >= common) continue;
       for (const VarRef& var : first.loops[l]->vars) {
         const size_t at =
             static_cast<size_t>(std::find(first.vars.begin(), first.vars.end(), var) - first.vars.begin());
-        agree.push_back(apply(Op::Eq, {Expr(var), Expr(each.second_vars[at])}));
+        out.emplace_back(var, each.second_vars[at]);
       }
     }
+    return out;
+  }
+
+  /// May two instances in different iterations touch one element? By their subscripts alone, else by the relation.
+  bool meet_across(const Dependence& each, const std::vector<size_t>& loops) const {
+    const auto values = iteration(each, loops);
+    const bool apart = std::all_of(values.begin(), values.end(), [&](const auto& value) {
+      return rewrite_.before.never(each, apply(Op::Ne, {value.first, value.second}));
+    });
+    if (apart) return false;
+    const std::optional<IntegerRelation> others = pairs(each, loops, false);
+    return others && pairs_of(*others).emptiness().verdict != Verdict::Proved;
+  }
+
+  /// The pairs that are in one iteration of those of the loops that stand around both, or in different ones.
+  std::optional<IntegerRelation> pairs(const Dependence& each, const std::vector<size_t>& loops, bool in_one) const {
+    std::vector<Expr> agree;
+    for (const auto& [one, other] : iteration(each, loops)) agree.push_back(apply(Op::Eq, {one, other}));
     if (agree.empty()) return std::nullopt;  // what stands outside is written before all iterations
+    const std::optional<IntegerRelation>& all = rewrite_.before.pairs(each);
+    if (!all) return std::nullopt;
+    const RegionStatement& first = rewrite_.before.statements[each.first];
     const Expr condition = in_one ? conjunction(agree) : apply(Op::Not, {conjunction(agree)});
     std::vector<VarRef> tuple = first.vars;
     tuple.insert(tuple.end(), each.second_vars.begin(), each.second_vars.end());
@@ -77,20 +96,26 @@ class PrivateCheck {
 
   Legality judge(size_t r, size_t a, const std::vector<size_t>& loops) {
     const Access& read = rewrite_.before.model.accesses[a];
-    std::optional<IntegerSet> written;
+    std::vector<const Dependence*> writes;
     bool meets_others = false;
-    Legality out;
-    out.verdict = Verdict::Proved;
     for (const Dependence& each : rewrite_.before.list) {
       if (each.second != r || !each.first_access || !each.second_access) continue;
       const Access& write = rewrite_.before.model.accesses[*each.first_access];
       if (write.buffer != read.buffer || !write.write) continue;
-      const std::optional<IntegerRelation> others = pairs(each, loops, false);
-      meets_others |= others && pairs_of(*others).emptiness().verdict != Verdict::Proved;
-      const std::optional<IntegerRelation> own = pairs(each, loops, true);
+      writes.push_back(&each);
+      meets_others = meets_others || meet_across(each, loops);
+    }
+    std::optional<IntegerSet> written;
+    Legality out;
+    out.verdict = Verdict::Proved;
+    for (const Dependence* each : writes) {
+      const bool together = stay_together(*each);
+      if (together && !meets_others) continue;  // what it writes is no question
+      const std::optional<IntegerRelation> own = pairs(*each, loops, true);
       if (!own || pairs_of(*own).emptiness().verdict == Verdict::Proved) continue;
-      if (!stay_together(each)) return unknown(read, loops, r, "what it wrote and what it reads would be taken apart");
-      const Access& met = rewrite_.before.model.accesses[*each.second_access];  // stands for those alike
+      if (!together) return unknown(read, loops, r, "what it wrote and what it reads would be taken apart");
+      const Access& write = rewrite_.before.model.accesses[*each->first_access];
+      const Access& met = rewrite_.before.model.accesses[*each->second_access];  // stands for those alike
       const bool fills = std::all_of(write.ranges.begin(), write.ranges.end(), [](const Range& r) { return r.point; });
       if (write.mode != StoreMode::Write || !fills || !are_of_one_element(read, met)) continue;
       const IntegerSet range = renamed(range_of(*own), rewrite_.before.statements[r].vars);

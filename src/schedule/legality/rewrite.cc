@@ -58,8 +58,8 @@ Answer never_runs(const Rewrite& rewrite, const RegionStatement& now) {
   add_conditions(at, rewrite.after, now);
   std::vector<Expr> conditions = rewrite.given;
   conditions.insert(conditions.end(), at.conditions.begin(), at.conditions.end());
-  const Translation translation{&at.facts, &rewrite.after.constant};
-  return IntegerSet(rewrite.before.engine, now.vars, conjunction(conditions), at.locals, translation).is_empty();
+  return IntegerSet(rewrite.before.engine, now.vars, conjunction(conditions), at.locals, at.translation(rewrite.after))
+      .is_empty();
 }
 
 /// The new buffer that an update adds to another buffer.
@@ -213,11 +213,21 @@ void add_conditions(Copy& copy, const AccessModel& model, const RegionStatement&
     copy.steps.resize(query.conditions().size(), &step);
   }
   copy.conditions = query.conditions();
-  copy.facts = query.facts();
   for (const VarRef& var : query.vars()) {
     if (std::find(statement.vars.begin(), statement.vars.end(), var) == statement.vars.end())
       copy.locals.push_back(var);
   }
+}
+
+const Facts& Copy::facts(const AccessModel& model) const {
+  if (facts_) return *facts_;
+  facts_.emplace();
+  const Step* last = nullptr;
+  for (const Step* step : steps) {
+    if (step != last) learn(*facts_, *step, model.constant);
+    last = step;
+  }
+  return *facts_;
 }
 
 bool counts_by_value(const Rewrite& rewrite, const RegionStatement& was) {
@@ -280,9 +290,8 @@ IntegerRelation instances_of(const Rewrite& rewrite, const Copy& copy) {
   std::vector<Expr> image, conditions = rewrite.given;
   for (const VarRef& var : rewrite.was(copy).vars) image.push_back(copy.values.at(var.get()));
   conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
-  const Translation translation{&copy.facts, &rewrite.after.constant};
   return IntegerRelation(rewrite.before.engine, copy.now->vars, image, conjunction(conditions), copy.locals,
-                         translation);
+                         copy.translation(rewrite.after));
 }
 
 Instance instance_at(const Rewrite& rewrite, const Copy& copy, const Witness& at) {
@@ -298,14 +307,14 @@ Instance instance_at(const Rewrite& rewrite, const Copy& copy, const Witness& at
 }
 
 Answer always_equal(const Rewrite& rewrite, const Copy& copy, const Expr& a, const Expr& b) {
-  if (same_expr(a, b) || same_expr(simplify(a, copy.facts), simplify(b, copy.facts))) {
-    return {Verdict::Proved, {}, {}, {}};
-  }
+  if (same_expr(a, b)) return {Verdict::Proved, {}, {}, {}};
+  const Facts& facts = copy.facts(rewrite.after);
+  if (same_expr(simplify(a, facts), simplify(b, facts))) return {Verdict::Proved, {}, {}, {}};
   std::vector<Expr> conditions = rewrite.given;
   conditions.insert(conditions.end(), copy.conditions.begin(), copy.conditions.end());
   conditions.push_back(apply(Op::Ne, {a, b}));
-  const Translation translation{&copy.facts, &rewrite.after.constant};
-  return IntegerSet(rewrite.before.engine, copy.now->vars, conjunction(conditions), copy.locals, translation)
+  return IntegerSet(rewrite.before.engine, copy.now->vars, conjunction(conditions), copy.locals,
+                    copy.translation(rewrite.after))
       .is_empty();
 }
 

@@ -30,8 +30,17 @@ struct Copy {
   std::vector<Expr> conditions;  ///< of its path inside the region
   std::vector<const Step*> steps;  ///< that the conditions are of
   std::vector<VarRef> locals;  ///< other variables of the conditions: names of values
-  Facts facts;
   std::vector<InlinedLoad> inlined;
+
+  /// What the conditions say of ranges, learned when somebody asks; the model is that of the statement.
+  const Facts& facts(const AccessModel& model) const;
+  /// For sets of the conditions; uses this object and the model.
+  Translation translation(const AccessModel& model) const {
+    return {[this, &model]() -> const Facts& { return facts(model); }, &model.constant};
+  }
+
+ private:
+  mutable std::optional<Facts> facts_ = {};
 };
 
 /// A buffer that the rewrite made for partial results of a reduction: statements without an origin fill it with the

@@ -34,7 +34,7 @@ IntegerRelation PathQuery::relation(const ExactEngine& engine, const std::vector
                        std::find(locals.begin(), locals.end(), var) != locals.end();
     if (!known) locals.push_back(var);
   }
-  const Translation translation{&path_.facts(), &model_.constant};
+  const Translation translation = path_.translation();
   return IntegerRelation(engine, tuple, image, conjunction(path_.conditions()), locals, translation);
 }
 

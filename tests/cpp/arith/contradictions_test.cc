@@ -98,20 +98,43 @@ TEST(Contradictions, TwoBoundsOfOneSumAreCompared) {
   EXPECT_TRUE(contradictions.found({both(le(Expr(a), int_imm(4)), less(int_imm(4), Expr(a)))}, {}));
   EXPECT_FALSE(contradictions.found({eq(Expr(a), Expr(b)), le(Expr(b), Expr(a))}, {}));
   const Expr apart = apply(Op::Ne, {Expr(b), Expr(a)});
-  EXPECT_TRUE(contradictions.excluded({eq(Expr(a), Expr(b)), apart}));
-  EXPECT_TRUE(contradictions.excluded({apart, both(le(Expr(a), Expr(b)), le(Expr(b), Expr(a)))}));
-  EXPECT_FALSE(contradictions.excluded({le(Expr(a), Expr(b)), apart}));
-  EXPECT_FALSE(contradictions.excluded({eq(Expr(a), Expr(c)), apart}));
-  EXPECT_TRUE(contradictions.excluded({apply(Op::Ne, {Expr(a), Expr(a)})}));
+  const auto excluded = [&](const std::vector<Expr>& all, const std::vector<Expr>& more = {}) {
+    return contradictions.excluded(contradictions.known(all), contradictions.known(more));
+  };
+  EXPECT_TRUE(excluded({eq(Expr(a), Expr(b)), apart}));
+  EXPECT_TRUE(excluded({eq(Expr(a), Expr(b))}, {apart}));
+  EXPECT_TRUE(excluded({apart, both(le(Expr(a), Expr(b)), le(Expr(b), Expr(a)))}));
+  EXPECT_FALSE(excluded({le(Expr(a), Expr(b)), apart}));
+  EXPECT_FALSE(excluded({eq(Expr(a), Expr(c)), apart}));
+  EXPECT_TRUE(excluded({apply(Op::Ne, {Expr(a), Expr(a)})}));
+}
+
+TEST(Contradictions, ASumOfMultiplesIsAMultiple) {
+  Contradictions contradictions{ExactEngine(1)};  // which decides nothing
+  const Expr sum = Expr(a) * int_imm(96) + Expr(b) * int_imm(-6);
+  for (int64_t number = -20; number <= 20; ++number) {
+    const bool multiple = number % 6 == 0;
+    EXPECT_EQ(contradictions.found({eq(sum, int_imm(number))}, {}), !multiple) << number;
+    EXPECT_EQ(contradictions.found({le(int_imm(number), sum), less(sum, int_imm(number + 1))}, {}), !multiple);
+    const Expr is_other = apply(Op::Ne, {sum, int_imm(number)});
+    EXPECT_FALSE(contradictions.found({is_other}, {}));
+    EXPECT_EQ(contradictions.found({is_other, less(int_imm(number - 6), sum), less(sum, int_imm(number + 6))}, {}),
+              multiple);
+    EXPECT_FALSE(contradictions.found({less(int_imm(number - 6), sum), less(sum, int_imm(number + 1))}, {}));
+  }
 }
 
 TEST(Contradictions, OnlyPartsWithALaterConditionAreAsked) {
   const ExactEngine engine;
   Contradictions contradictions(engine);
-  const Expr positive = less(int_imm(0), Expr(a) * int_imm(2)), below_one = less(Expr(a) * int_imm(3), int_imm(3));
+  const Expr positive = both(less(int_imm(0), Expr(a) + Expr(c)), less(int_imm(0), Expr(a) - Expr(c)));
+  const Expr below_one = less(Expr(a), int_imm(1)), other = less(Expr(b), int_imm(3));
+  const auto found = [&](const std::vector<Expr>& all, const std::vector<Expr>& more) {
+    return contradictions.found(contradictions.known(all), contradictions.known(more), {});
+  };
   EXPECT_TRUE(contradictions.found({positive, below_one}, {}));
-  EXPECT_TRUE(contradictions.found({positive, less(Expr(b), int_imm(3)), below_one}, {}, 2));
-  EXPECT_FALSE(contradictions.found({positive, below_one, less(Expr(b), int_imm(3))}, {}, 2));
+  EXPECT_TRUE(found({positive, other}, {below_one}));
+  EXPECT_FALSE(found({positive, below_one}, {other}));
   EXPECT_TRUE(
       contradictions.found({less(Expr(a), Expr(c)), less(Expr(c), int_imm(3)), less(int_imm(2), Expr(a))}, {c.get()}))
       << "what is fixed connects no parts, and bounds all of them";

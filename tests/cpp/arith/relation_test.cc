@@ -209,7 +209,9 @@ TEST(IntegerSet, DataIntegersKeepTheirRange) {
   Facts facts;
   facts.bind(b, {0, 1000});
   EXPECT_EQ(IntegerSet(engine, {n, b}, guard).is_empty().verdict, Verdict::Unknown);
-  EXPECT_EQ(IntegerSet(engine, {n, b}, guard, {}, {&facts, nullptr}).is_empty().verdict, Verdict::Proved);
+  EXPECT_EQ(
+      IntegerSet(engine, {n, b}, guard, {}, {[&]() -> const Facts& { return facts; }, nullptr}).is_empty().verdict,
+      Verdict::Proved);
 }
 
 TEST(IntegerSet, ABudgetThatIsExceededIsUnknown) {
