@@ -77,8 +77,9 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
                                                   int64_t persistent_chunk, const std::optional<std::string>& check,
                                                   const std::string& arch, std::vector<std::string> site_packages,
                                                   bool fast_math, bool strict, std::optional<int64_t> stream_bytes,
-                                                  int64_t steps) {
+                                                  int64_t steps, std::shared_ptr<runtime::ProcessGroup> processes) {
   CompileOptions options;
+  options.processes = std::move(processes);
   options.target = parse_target(target);
   options.mesh = mesh;
   options.verify_passes = verify;
@@ -154,15 +155,16 @@ void bind_driver(py::module_& module) {
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
          bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
          std::vector<std::string> site_packages, bool fast_math, bool strict, std::optional<int64_t> stream_bytes,
-         int64_t steps) {
+         int64_t steps, std::shared_ptr<runtime::ProcessGroup> processes) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
             f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages),
-            fast_math, strict, stream_bytes, steps));
+            fast_math, strict, stream_bytes, steps, std::move(processes)));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple(),
       py::arg("fast_math") = false, py::arg("strict") = false, py::arg("stream_bytes") = py::none(),
-      py::arg("steps") = 0);
+      py::arg("steps") = 0, py::arg("processes") = nullptr,
+      "`processes`: those that the cores of the mesh are, for machine code of this CPU.");
   module.def(
       "interpreted",
       [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps, int64_t placement,

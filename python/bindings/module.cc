@@ -14,11 +14,11 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_function(module);
   helve::python::bind_notation(module);
   helve::python::bind_schedule(module);
+  helve::python::bind_processes(module);
   helve::python::bind_driver(module);
   helve::python::bind_cuda(module);
   helve::python::bind_machine(module);
   helve::python::bind_cute(module);
   helve::python::bind_axe(module);
   helve::python::bind_plan(module);
-  helve::python::bind_processes(module);
 }

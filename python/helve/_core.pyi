@@ -1060,6 +1060,7 @@ def compile(
     strict: bool = False,
     stream_bytes: int | None = None,
     steps: int = 0,
+    processes: ProcessGroup | None = None,
 ) -> CompiledKernel: ...
 def interpreted(
     function: Function, check: str | None, steps: int = 0, placement: int = 0, roles: int = 0,

@@ -15,8 +15,10 @@ from types import FunctionType
 from typing import Any
 
 from helve import _core, source
-from helve.mesh import Mesh
+from helve.dist.own_arguments import OwnArguments
+from helve.dist.processes import group_of
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
+from helve.mesh import Mesh
 from helve.notation import NotationFunction
 from helve.outputs import Outputs
 from helve.schedule import default_order
@@ -154,7 +156,10 @@ class Kernel:
         self._compiled = compiled
         self._outputs = outputs
         self._recipe = recipe
-        self._call = compiled.__call__ if outputs is None else outputs.runner(compiled.__call__)
+        call = compiled.__call__
+        if recipe is not None and _lies_on_processes(recipe.mesh):
+            call = _on_processes(compiled, recipe.mesh)
+        self._call = call if outputs is None else outputs.runner(call)
         self.__name__ = self.__qualname__ = compiled.function.name
         self.__doc__ = doc
         self.__signature__ = signature(compiled.function, self.outputs)
@@ -367,6 +372,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = "out"
+        if out is not None and _lies_on_processes(mesh):
+            raise error("TargetMissing", what="outputs that calls on a mesh of processes allocate",
+                        remedy="pass tensors of helve.dist for all parameters")
         outputs = outputs_of(function, declared_outputs(func) if out is None else out, target)
         argument = None
         recipe = _Recipe(target or "llvm", mesh, options)
@@ -385,12 +393,19 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
 def _compiled(function: _core.Function, recipe: _Recipe, mesh: _core.MeshShape | None) -> _core.CompiledKernel:
     """The function compiled. Raises helve.Error HV0807 for an option of another target."""
     chosen = {**_OPTIONS, **recipe.options}
+    processes = None
+    if _lies_on_processes(recipe.mesh):
+        if recipe.target != "llvm":
+            raise error("TargetMissing", what=f"target \"{recipe.target}\" and a mesh of device 'mpi'",
+                        remedy='compile for target="llvm", or for a mesh of device="host"')
+        processes = group_of(recipe.mesh)
     for option, other in _OPTIONS_OF.items():
         if chosen[option] != _OPTIONS[option] and recipe.target != other:
             raise error("OptionOfTarget", target=recipe.target, option=option, other=other)
     arch = chosen.pop("arch")
     places = site.getsitepackages() if recipe.target == "cuda" else []
-    return _core.compile(function, recipe.target, mesh, **chosen, arch=arch or "", site_packages=places)
+    return _core.compile(function, recipe.target, mesh, **chosen, arch=arch or "", site_packages=places,
+                         processes=processes)
 
 
 def _compiled_again(text: str, target: str, mesh: Mesh | None, out: tuple[str, ...], options: dict,
@@ -488,6 +503,16 @@ def check_target(target: str) -> None:
         raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=target_meant(target, _TARGETS))
 
 
+def _lies_on_processes(mesh: Mesh | None) -> bool:
+    return isinstance(mesh, Mesh) and mesh.device == "mpi"
+
+
+def _on_processes(compiled: _core.CompiledKernel, mesh: Mesh):
+    """A call, of which each process runs the core that it is."""
+    own = OwnArguments(compiled.function, mesh)
+    return lambda *args: compiled(*own(args))
+
+
 def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
     """The mesh as the core has it.
 
@@ -498,7 +523,7 @@ def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
         return None
     if not isinstance(mesh, Mesh):
         raise error("NotAMesh", given=shown(mesh))
-    if mesh.device != "host":
+    if mesh.device == "cuda":
         raise error("TargetMissing", what=f"meshes of device '{mesh.device}'",
                     remedy='use a mesh of device="host": its cores run in this process with target="llvm", as blocks '
                            'of one GPU with target="cuda"')

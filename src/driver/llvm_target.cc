@@ -6,7 +6,9 @@
 #include "driver_targets.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/print/printer.h"
+#include "helve/runtime/process_communicator.h"
 #include "helve/support/diagnostic.h"
+#include "helve/transform/localize.h"
 #ifdef HELVE_WITH_LLVM
 #include "helve/codegen/llvm/cpu_module.h"
 #endif
@@ -20,12 +22,14 @@ namespace {
 class LlvmKernel final : public CompiledKernel {
  public:
   LlvmKernel(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
-    lowered_ = lower(function_, options);
+    const FunctionRef own = options.processes ? localize(function_) : function_;
+    lowered_ = lower(own, options);
+    if (options.processes) lowered_.stages.insert(lowered_.stages.begin(), {"localize", own});
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     warnings_.insert(warnings_.end(), lowered_.warnings.begin(), lowered_.warnings.end());
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
-    HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
+    HostModule host = build_host(own, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", std::chrono::duration<double>(Clock::now() - start).count()});
     module_ = compile_cpu(host.kernels, {.fast_math = options.fast_math});
     times_.push_back({"llvm: emit", module_->times().emit});
@@ -43,7 +47,9 @@ class LlvmKernel final : public CompiledKernel {
       auto* launch = std::get_if<runtime::Launch>(&step.node);
       if (launch) launch->scratch_bytes = scratch[static_cast<size_t>(launch->kernel)];
     });
-    executor_ = std::make_unique<runtime::Executor>(std::move(host.plan), std::move(entries));
+    std::shared_ptr<runtime::Communicator> communicator;
+    if (options.processes) communicator = std::make_shared<runtime::ProcessCommunicator>(options.processes);
+    executor_ = std::make_unique<runtime::Executor>(std::move(host.plan), std::move(entries), std::move(communicator));
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

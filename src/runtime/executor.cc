@@ -24,7 +24,7 @@ class Run final : public PlanWalker<Run> {
  public:
   Run(const Plan& plan, const std::vector<KernelEntry>& kernels, Communicator& communicator, Frame& frame,
       InterruptPoll& poll)
-      : PlanWalker(plan, frame, poll), kernels_(kernels), communicator_(communicator) {}
+      : PlanWalker(plan, frame, poll, communicator.cores()), kernels_(kernels), communicator_(communicator) {}
 
   std::byte* reserve(size_t index, int64_t bytes, int64_t alignment) {
     AlignedBlock& block = frame_.blocks[index];

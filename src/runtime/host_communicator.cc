@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "collective_moves.h"
 #include "helve/runtime/box_moves.h"
 #include "helve/runtime/communicator.h"
 #include "helve/support/diagnostic.h"
@@ -15,26 +16,6 @@ namespace helve::runtime {
 
 namespace {
 
-/// Cores as groups: bases x members, both as row-major core numbers that add.
-struct Groups {
-  std::vector<int64_t> bases;
-  std::vector<int64_t> members;
-};
-
-std::vector<int64_t> corners(std::span<const int64_t> mesh, uint64_t axes) {
-  std::vector<int64_t> result{0};
-  int64_t stride = 1;
-  for (size_t a = mesh.size(); a-- > 0; stride *= mesh[a]) {
-    if ((axes >> a & 1) == 0) continue;
-    std::vector<int64_t> next;
-    for (int64_t i = 0; i < mesh[a]; ++i) {
-      for (int64_t corner : result) next.push_back(i * stride + corner);
-    }
-    result = std::move(next);
-  }
-  return result;
-}
-
 class Exchange {
  public:
   Exchange(const CollectiveRequest& request, bool reduces)
@@ -42,10 +23,10 @@ class Exchange {
         bytes_(element_bytes(request.dtype)),
         moves_(request.dtype, reduces ? std::optional(request.op) : std::nullopt) {}
 
-  void add_source(int64_t core, int64_t elements = 0) {
+  void add_source(int64_t core, int64_t elements) {
     moves_.add_source(r_.src.base + core * r_.src.stride + (r_.src_offset + elements) * bytes_);
   }
-  void add_target(int64_t core, int64_t elements = 0) {
+  void add_target(int64_t core, int64_t elements) {
     moves_.add_target(r_.dst.base + core * r_.dst.stride + (r_.dst_offset + elements) * bytes_);
   }
   /// The sources and targets added since the last move form one move.
@@ -124,14 +105,21 @@ class Exchange {
   std::vector<std::byte> staging_;
 };
 
-/// The participating groups: a group's first member represents it.
-Groups groups_of(const CollectiveRequest& r) {
-  Groups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
-  std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });
-  return groups;
-}
-
 }  // namespace
+
+std::vector<int64_t> corners(std::span<const int64_t> mesh, uint64_t axes) {
+  std::vector<int64_t> result{0};
+  int64_t stride = 1;
+  for (size_t a = mesh.size(); a-- > 0; stride *= mesh[a]) {
+    if ((axes >> a & 1) == 0) continue;
+    std::vector<int64_t> next;
+    for (int64_t i = 0; i < mesh[a]; ++i) {
+      for (int64_t corner : result) next.push_back(i * stride + corner);
+    }
+    result = std::move(next);
+  }
+  return result;
+}
 
 int64_t group_size(std::span<const int64_t> mesh, uint64_t axes) {
   int64_t size = 1;
@@ -145,96 +133,19 @@ bool takes_part(const CollectiveRequest& r, int64_t core) {
   return r.cores.empty() || std::binary_search(r.cores.begin(), r.cores.end(), core);
 }
 
-void HostCommunicator::all_gather(const CollectiveRequest& r) {
-  Exchange exchange(r, false);
-  const Groups groups = groups_of(r);
-  for (int64_t base : groups.bases) {
-    for (size_t k = 0; k < groups.members.size(); ++k) {
-      exchange.add_source(base + groups.members[k]);
-      for (int64_t me : groups.members) exchange.add_target(base + me, static_cast<int64_t>(k) * r.member_stride_dst);
-      exchange.end_move();
-    }
-  }
-  exchange.run();
-}
-
-void HostCommunicator::broadcast(const CollectiveRequest& r) {
-  Exchange exchange(r, false);
-  const Groups groups = groups_of(r);
-  HELVE_CHECK(r.root >= 0 && r.root < static_cast<int64_t>(groups.members.size()),
-              fmt::format("root {} is no member", r.root));
-  for (int64_t base : groups.bases) {
-    exchange.add_source(base + groups.members[static_cast<size_t>(r.root)]);
-    for (int64_t me : groups.members) exchange.add_target(base + me);
-    exchange.end_move();
-  }
-  exchange.run(true);
-}
-
-void HostCommunicator::all_reduce(const CollectiveRequest& r) {
-  Exchange exchange(r, true);
-  const Groups groups = groups_of(r);
-  for (int64_t base : groups.bases) {
-    for (int64_t k : groups.members) exchange.add_source(base + k);
-    for (int64_t me : groups.members) exchange.add_target(base + me);
-    exchange.end_move();
-  }
-  exchange.run(true);
-}
-
-void HostCommunicator::reduce_scatter(const CollectiveRequest& r) {
-  Exchange exchange(r, true);
-  const Groups groups = groups_of(r);
-  for (int64_t base : groups.bases) {
-    for (size_t me = 0; me < groups.members.size(); ++me) {
-      for (int64_t k : groups.members) exchange.add_source(base + k, static_cast<int64_t>(me) * r.member_stride_src);
-      exchange.add_target(base + groups.members[me]);
-      exchange.end_move();
-    }
-  }
-  exchange.run();
-}
-
-void HostCommunicator::all_to_all(const CollectiveRequest& r) {
-  Exchange exchange(r, false);
-  const Groups groups = groups_of(r);
-  for (int64_t base : groups.bases) {
-    for (size_t me = 0; me < groups.members.size(); ++me) {
-      for (size_t k = 0; k < groups.members.size(); ++k) {
-        exchange.add_source(base + groups.members[k], static_cast<int64_t>(me) * r.member_stride_src);
-        exchange.add_target(base + groups.members[me], static_cast<int64_t>(k) * r.member_stride_dst);
-        exchange.end_move();
-      }
-    }
-  }
-  exchange.run();
-}
-
-void HostCommunicator::permute(const CollectiveRequest& r) {
-  Exchange exchange(r, false);
-  for (const Peer& peer : r.peers) {
-    if (!takes_part(r, peer.destination)) continue;
-    exchange.add_source(peer.source);
-    exchange.add_target(peer.destination);
-    exchange.end_move();
-  }
-  exchange.run();
-}
-
-void HostCommunicator::barrier(const CollectiveRequest&) {
-}  // a step begins when all tasks of the step before have ended
-
-void Communicator::run(CollectiveKind kind, const CollectiveRequest& request) {
-  switch (kind) {
-    case CollectiveKind::AllGather: return all_gather(request);
-    case CollectiveKind::Broadcast: return broadcast(request);
-    case CollectiveKind::AllReduce: return all_reduce(request);
-    case CollectiveKind::ReduceScatter: return reduce_scatter(request);
-    case CollectiveKind::AllToAll: return all_to_all(request);
-    case CollectiveKind::Permute: return permute(request);
-    case CollectiveKind::Barrier: return barrier(request);
-  }
-  HELVE_FAIL("an unknown collective");
+void HostCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
+  if (kind == CollectiveKind::Barrier) return;  // a step begins when all tasks of the step before have ended
+  const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
+  Exchange exchange(r, reduces);
+  // A group's first member represents it.
+  CoreGroups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
+  std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });
+  CollectiveRequest mine = r;
+  std::vector<Peer> peers(r.peers.begin(), r.peers.end());
+  std::erase_if(peers, [&](const Peer& peer) { return !takes_part(r, peer.destination); });
+  mine.peers = peers;
+  list_moves(kind, mine, groups, exchange);
+  exchange.run(kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast);
 }
 
 }  // namespace helve::runtime

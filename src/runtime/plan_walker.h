@@ -32,9 +32,17 @@ namespace helve::runtime {
 template <class Self>
 class PlanWalker {
  public:
-  PlanWalker(const Plan& plan, Frame& frame, InterruptPoll& poll) : plan_(plan), frame_(frame), poll_(poll) {
-    frame_.cores.resize(static_cast<size_t>(core_count(plan)));
-    std::iota(frame_.cores.begin(), frame_.cores.end(), int64_t{0});
+  /// `own`: the cores of this process, ascending; empty: all.
+  PlanWalker(const Plan& plan, Frame& frame, InterruptPoll& poll, std::span<const int64_t> own = {})
+      : plan_(plan), frame_(frame), poll_(poll) {
+    if (own.empty()) {
+      frame_.cores.resize(static_cast<size_t>(core_count(plan)));
+      std::iota(frame_.cores.begin(), frame_.cores.end(), int64_t{0});
+    } else {
+      frame_.cores.assign(own.begin(), own.end());
+    }
+    first_core_ = frame_.cores.front();
+    held_cores_ = frame_.cores.back() + 1 - first_core_;
   }
 
   void steps(const std::vector<Step>& list) {
@@ -50,6 +58,8 @@ class PlanWalker {
   InterruptPoll& poll_;
 
  private:
+  int64_t first_core_, held_cores_;  ///< memory of buffers of cores begins and ends with those of this process
+
   Self& self() { return static_cast<Self&>(*this); }
   int64_t value(const ScalarProgram& program) const { return evaluate(program, frame_.slots, &plan_.slots); }
   void values(const std::vector<ScalarProgram>& programs, std::vector<int64_t>& out) const {
@@ -94,7 +104,7 @@ class PlanWalker {
     // Sizes are computed in 128 bits, so that sizes beyond memory are reported correctly.
     const __int128 bytes = static_cast<__int128>(elements) * element_bytes(decl.dtype);
     const __int128 stride = (bytes + kInstanceAlignment - 1) / kInstanceAlignment * kInstanceAlignment;
-    const __int128 total = decl.per_core ? stride * core_count(plan_) : bytes;
+    const __int128 total = decl.per_core ? stride * held_cores_ : bytes;
     constexpr __int128 kLimit = int64_t{1} << 62;
     const int64_t size = static_cast<int64_t>(std::min(std::max<__int128>(total, 1), kLimit));
     std::byte* base =
@@ -104,8 +114,9 @@ class PlanWalker {
           total > kLimit ? fmt::format("more than {}", static_cast<int64_t>(kLimit)) : fmt::format("{}", size);
       throw UserError(Code::OutOfMemory, {}, {{"buffer", decl.name}, {"bytes", text}});
     }
-    frame_.buffers[static_cast<size_t>(s.buffer)] = {base, decl.per_core ? static_cast<int64_t>(stride) : 0, 0,
-                                                     static_cast<int64_t>(bytes), true};
+    const int64_t apart = decl.per_core ? static_cast<int64_t>(stride) : 0;
+    frame_.buffers[static_cast<size_t>(s.buffer)] = {base - first_core_ * apart, apart, 0, static_cast<int64_t>(bytes),
+                                                     true};
   }
 
   void step(const Launch& s) {

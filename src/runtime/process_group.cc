@@ -9,6 +9,7 @@
 
 #include <array>
 #include <chrono>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -59,22 +60,30 @@ void ProcessGroup::or_broken(F&& code) {
   }
 }
 
+ProcessGroup::ProcessGroup(std::unique_ptr<Carrier> carrier, Options options)
+    : carrier_(std::move(carrier)), options_(options), all_(static_cast<size_t>(carrier_->size())) {
+  std::iota(all_.begin(), all_.end(), int64_t{0});
+}
+
 void ProcessGroup::require_size(int64_t devices) const {
   if (size() == devices) return;
   throw UserError(Code::ProcessCount, {}, {{"devices", devices}, {"processes", size()}, {"count", devices}});
 }
 
-void ProcessGroup::begin(const ProcessStep& step, InterruptPoll& poll, Part part, bool always) {
+void ProcessGroup::begin(const ProcessStep& step, InterruptPoll& poll, Part part, bool always,
+                         std::span<const int64_t> members) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   require_whole();
   ++step_;
   what_ = step.what;
-  if (size() > 1 && (options_.check || always)) or_broken([&] { agree(step, poll, part); });
+  const bool compares = (members.empty() ? size() : static_cast<int64_t>(members.size())) > 1;
+  if (compares && (options_.check || always)) or_broken([&] { agree(step, poll, part, members); });
 }
 
-void ProcessGroup::run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body) {
+void ProcessGroup::run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body,
+                       std::span<const int64_t> members) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  begin(step, poll);
+  begin(step, poll, Part::Takes, false, members);
   or_broken(body);
 }
 
@@ -99,39 +108,40 @@ void ProcessGroup::require_whole() const {
   throw UserError(Code::ProcessesBroken, {}, {{"rank", rank()}, {"error", broken_by_}, {"step", step_}});
 }
 
-ProcessGroup::Verdict ProcessGroup::judge(InterruptPoll& poll) {
-  std::vector<Message> all;
-  for (int64_t other = 1; other < size(); ++other)
-    all.push_back(message_of(other, records_[static_cast<size_t>(other)]));
-  Verdict verdict;
-  const std::unique_ptr<Transmission> messages = carrier_->start({}, all);
+ProcessGroup::Verdict ProcessGroup::judge(std::span<const int64_t> members, InterruptPoll& poll) {
+  std::vector<Message> others;
+  for (size_t k = 1; k < members.size(); ++k) others.push_back(message_of(members[k], records_[k]));
+  const std::unique_ptr<Transmission> messages = carrier_->start({}, others);
   try {
     await(*messages, options_.timeout, poll);
   } catch (const UserError&) {
-    verdict = {Verdict::Late, messages->awaited().front()};
+    return {Verdict::Late, messages->awaited().front()};
   } catch (const CarrierFault& fault) {
-    verdict = {Verdict::Lost, fault.peer};
+    return {Verdict::Lost, fault.peer};
   }
-  if (verdict.kind != Verdict::Agreed) return verdict;
-  for (int64_t other = 0; other < size(); ++other) {
-    if (records_[static_cast<size_t>(other)].refuses != 0) return {Verdict::Refused, other};
+  for (size_t k = 0; k < members.size(); ++k) {
+    if (records_[k].refuses != 0) return {Verdict::Refused, members[k]};
   }
-  for (int64_t other = 0; other < size(); ++other) {
-    const Record &mine = records_.front(), &theirs = records_[static_cast<size_t>(other)];
-    if (theirs.hash != mine.hash || theirs.step != mine.step) return {Verdict::Differs, other};
+  for (size_t k = 1; k < members.size(); ++k) {
+    if (records_[k].hash != records_[0].hash || records_[k].step != records_[0].step)
+      return {Verdict::Differs, members[k]};
   }
-  return verdict;
+  return {};
 }
 
-void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part) {
-  // Members, since messages that are given up may still be read.
-  records_.resize(rank() == 0 ? static_cast<size_t>(size()) : 1);
-  records_.front() = {step.hash, static_cast<uint32_t>(step_), part == Part::Refuses};
-  if (rank() == 0) {
-    verdict_ = judge(poll);
+void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part, std::span<const int64_t> members) {
+  const auto number = static_cast<uint32_t>(members.empty() ? step_ : 0);
+  if (members.empty()) members = all_;
+  const int64_t referee = members.front();
+  // Records and verdicts are members, since messages that are given up may still be read.
+  records_.resize(rank() == referee ? members.size() : 1);
+  records_.front() = {step.hash, number, part == Part::Refuses};
+  if (rank() == referee) {
+    verdict_ = judge(members, poll);
     std::vector<Message> all;
-    for (int64_t other = 1; other < size(); ++other) {
-      if (verdict_.kind != Verdict::Lost || other != verdict_.process) all.push_back(message_of(other, verdict_));
+    for (int64_t other : members) {
+      const bool is_lost = verdict_.kind == Verdict::Lost && other == verdict_.process;
+      if (other != referee && !is_lost) all.push_back(message_of(other, verdict_));
     }
     const std::unique_ptr<Transmission> answers = carrier_->start(all, {});
     if (verdict_.kind == Verdict::Agreed) {
@@ -140,17 +150,18 @@ void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part
       answers->advance();  // whoever waits has its answer; the others are not waited for
     }
   } else {
-    const std::array told = {message_of(0, records_.front())};
-    const std::array answer = {message_of(0, verdict_)};
+    const std::array told = {message_of(referee, records_.front())};
+    const std::array answer = {message_of(referee, verdict_)};
     const std::unique_ptr<Transmission> messages = carrier_->start(told, answer);
     // The referee may wait as long for another process, whose name is the better answer.
     await(*messages, options_.timeout * 1.25 + 0.5, poll);
   }
-  const DiagnosticArgs known = {{"other", verdict_.process}, {"step", step_}, {"what", what_}, {"rank", rank()}};
+  const DiagnosticArgs known = {
+      {"other", verdict_.process}, {"referee", referee}, {"step", step_}, {"what", what_}, {"rank", rank()}};
   switch (verdict_.kind) {
     case Verdict::Agreed: return;
     case Verdict::Differs: throw UserError(Code::ProcessesDiffer, {}, known);
-    case Verdict::Lost: throw CarrierFault{verdict_.process, "process 0 does not reach it"};
+    case Verdict::Lost: throw CarrierFault{verdict_.process, fmt::format("process {} does not reach it", referee)};
     case Verdict::Late: fail_late({verdict_.process}, options_.timeout);
     case Verdict::Refused:
       if (part == Part::Takes) throw UserError(Code::ProcessRefused, {}, known);

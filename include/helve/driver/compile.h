@@ -14,6 +14,7 @@
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
+#include "helve/runtime/process_group.h"
 #include "helve/transform/pipeline.h"
 
 namespace helve {
@@ -38,6 +39,9 @@ struct CompileOptions {
   int64_t placement = 0;           ///< Target::Interp: where tensors begin (interp::Options)
   int64_t roles = 0;               ///< Target::Interp: the order of a block's roles (interp::Options)
   std::function<void(const std::string&)> print;  ///< Target::Interp: receives printed lines (interp::Options)
+  /// Target::Llvm: the processes that the cores of the mesh are, each with its own parts of annotated tensors; null:
+  /// all cores are in this process.
+  std::shared_ptr<runtime::ProcessGroup> processes;
   std::string arch;                ///< Target::Cuda: the architecture, "sm_90a"; empty: the first device's
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders that may contain pip's NVRTC
   std::vector<PassInstrument*> instruments;  ///< further observers of the passes; they outlive the compile

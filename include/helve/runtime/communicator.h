@@ -39,35 +39,23 @@ struct CollectiveRequest {
   InterruptPoll* poll = nullptr;
 };
 
-/// Every method returns when the destination is readable and the source reusable. UserError ReductionDType for a
-/// reduction of a dtype that has none. Concurrent calls are allowed.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  virtual void all_gather(const CollectiveRequest& request) = 0;
-  virtual void broadcast(const CollectiveRequest& request) = 0;
-  virtual void all_reduce(const CollectiveRequest& request) = 0;
-  virtual void reduce_scatter(const CollectiveRequest& request) = 0;
-  virtual void all_to_all(const CollectiveRequest& request) = 0;
-  virtual void permute(const CollectiveRequest& request) = 0;
-  virtual void barrier(const CollectiveRequest& request) = 0;
+  /// Returns when the destination is readable and the source reusable. UserError ReductionDType for a reduction of a
+  /// dtype that has none. Concurrent calls are allowed.
+  virtual void run(CollectiveKind kind, const CollectiveRequest& request) = 0;
 
-  /// The method for `kind`.
-  void run(CollectiveKind kind, const CollectiveRequest& request);
+  /// The cores that are parts of this process, ascending; empty: all of them.
+  virtual std::span<const int64_t> cores() const { return {}; }
 };
 
 /// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool if they are
 /// large.
 class HostCommunicator final : public Communicator {
  public:
-  void all_gather(const CollectiveRequest& request) override;
-  void broadcast(const CollectiveRequest& request) override;
-  void all_reduce(const CollectiveRequest& request) override;
-  void reduce_scatter(const CollectiveRequest& request) override;
-  void all_to_all(const CollectiveRequest& request) override;
-  void permute(const CollectiveRequest& request) override;
-  void barrier(const CollectiveRequest& request) override;
+  void run(CollectiveKind kind, const CollectiveRequest& request) override;
 };
 
 /// Number of members of each group over `axes`.

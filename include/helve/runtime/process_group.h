@@ -32,7 +32,7 @@ class ProcessGroup {
     bool check = true;  ///< are steps compared?
   };
 
-  ProcessGroup(std::unique_ptr<Carrier> carrier, Options options) : carrier_(std::move(carrier)), options_(options) {}
+  ProcessGroup(std::unique_ptr<Carrier> carrier, Options options);
 
   int64_t rank() const { return carrier_->rank(); }
   int64_t size() const { return carrier_->size(); }
@@ -43,14 +43,17 @@ class ProcessGroup {
   /// Does this process take part in the next step, or has it an error of its own, which the others are told of?
   enum class Part { Takes, Refuses };
 
-  /// Begins the next step, which processes compare if `always` or the options say so. UserError ProcessesDiffer,
-  /// ProcessRefused (not where this process refuses), ProcessLate, ProcessLost, ProcessesBroken. After any of these,
-  /// and after an interrupt, the group is broken: processes may stand at different steps.
-  void begin(const ProcessStep& step, InterruptPoll& poll, Part part = Part::Takes, bool always = false);
+  /// Begins the next step, which its members, ascending ranks (empty: all), compare if `always` or the options say so.
+  /// UserError ProcessesDiffer, ProcessRefused (not where this process refuses), ProcessLate, ProcessLost,
+  /// ProcessesBroken. After any of these, and after an interrupt, the group is broken: processes may stand at different
+  /// steps.
+  void begin(const ProcessStep& step, InterruptPoll& poll, Part part = Part::Takes, bool always = false,
+             std::span<const int64_t> members = {});
 
   /// Begins a step and runs its body, in which this process exchanges messages. Errors as of `begin`, and what the body
   /// throws, which breaks the group.
-  void run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body);
+  void run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body,
+           std::span<const int64_t> members = {});
 
   /// Sends and receives messages of the step; does `meanwhile` while they are under way. Errors as of `begin`, and
   /// what `meanwhile` throws.
@@ -61,10 +64,10 @@ class ProcessGroup {
   bool is_broken() const;
 
  private:
-  /// What a process tells process 0, the referee.
+  /// What a process tells the referee, the first member.
   struct Record {
     uint64_t hash;
-    uint32_t step;
+    uint32_t step;  ///< of those of all processes; 0 for other steps, of which the hash has the number
     uint32_t refuses;
   };
   static_assert(sizeof(Record) == 16);
@@ -76,9 +79,9 @@ class ProcessGroup {
   };
 
   void require_whole() const;
-  /// On process 0: reads all records.
-  Verdict judge(InterruptPoll& poll);
-  void agree(const ProcessStep& step, InterruptPoll& poll, Part part);
+  /// On the referee: reads all records.
+  Verdict judge(std::span<const int64_t> members, InterruptPoll& poll);
+  void agree(const ProcessStep& step, InterruptPoll& poll, Part part, std::span<const int64_t> members);
   void await(Transmission& messages, double seconds, InterruptPoll& poll) const;
   [[noreturn]] void fail_late(const std::vector<int64_t>& others, double seconds) const;
   /// Runs the code; the group is broken if it throws.
@@ -90,7 +93,8 @@ class ProcessGroup {
   mutable std::recursive_mutex mutex_;  ///< of the step that is being done
   int64_t step_ = 0;
   std::string what_;
-  std::vector<Record> records_;  ///< of all processes on process 0, else of this one
+  std::vector<int64_t> all_ = {};  ///< ranks
+  std::vector<Record> records_;  ///< of all members on the referee, else of this process
   Verdict verdict_;
   std::string broken_by_;  ///< the code of the error, empty: whole
 };

@@ -11,8 +11,10 @@
 
 #include "helve/runtime/communicator.h"
 #include "helve/runtime/minifloat.h"
+#include "helve/runtime/process_communicator.h"
 #include "helve/runtime/thread_pool.h"
 #include "helve/support/diagnostic.h"
+#include "runtime/thread_carrier.h"
 
 namespace helve::runtime {
 namespace {
@@ -214,7 +216,7 @@ void oracle(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
   }
 }
 
-void run(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
+void run(Communicator& communicator, const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
   CollectiveRequest r;
   r.mesh = c.mesh;
   r.axes = c.axes;
@@ -232,7 +234,25 @@ void run(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
   r.member_stride_dst = c.msd;
   r.root = c.root;
   r.peers = c.peers;
-  HostCommunicator().run(c.kind, r);
+  communicator.run(c.kind, r);
+}
+
+void run(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
+  HostCommunicator here;
+  run(here, c, dtype, src, dst);
+}
+
+/// A thread for each core, which touches the memory of its own core alone.
+void run_on_processes(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
+  test::Network network(dst.cores);
+  const auto faults = test::on_processes(network, {}, [&](ProcessGroup& processes) {
+    if (c.leaves_out(processes.rank())) return;
+    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}));
+    run(own, c, dtype, src, dst);
+  });
+  for (const std::exception_ptr& fault : faults) {
+    if (fault) std::rethrow_exception(fault);
+  }
 }
 
 int64_t cores_of(const Index& mesh) {
@@ -263,6 +283,22 @@ void expect_like_oracle(const Case& c, const Dtype& dtype, int64_t elements, con
   oracle(c, dtype, src, expected);
   run(c, dtype, same, same);
   EXPECT_EQ(same.data, expected.data) << label << " in place";
+}
+
+/// The same between processes.
+void expect_like_oracle_on_processes(const Case& c, const Dtype& dtype, int64_t elements) {
+  Memory src(cores_of(c.mesh), elements, element_bytes(dtype.dtype)), dst = src;
+  fill(src, dtype, 1);
+  fill(dst, dtype, 2);
+  Memory expected = dst;
+  oracle(c, dtype, src, expected);
+  run_on_processes(c, dtype, src, dst);
+  EXPECT_EQ(dst.data, expected.data) << name_of(c.kind) << " over " << c.axes;
+  Memory same = src;
+  expected = src;
+  oracle(c, dtype, src, expected);
+  run_on_processes(c, dtype, same, same);
+  EXPECT_EQ(same.data, expected.data) << name_of(c.kind) << " over " << c.axes << " in place";
 }
 
 struct Box {
@@ -314,6 +350,33 @@ TEST(Collective, EveryKindMeshAxisAndDtype) {
   for (const Index& mesh : kMeshes) {
     for (const Dtype& dtype : dtypes()) all_cases(mesh, dtype, {{2, 3}, {3, 1}, {3, 1}}, to_text(dtype.dtype));
   }
+}
+
+TEST(Collective, EveryKindAndAxisBetweenProcesses) {
+  for (const Index& mesh : {Index{1}, Index{4}, Index{2, 3}, Index{2, 2, 2}}) {
+    for (uint64_t axes = 0; axes < uint64_t{1} << mesh.size(); ++axes) {
+      Case c{Kind::AllGather, mesh, axes, {2, 3}, {3, 1}, {4, 1}, 3, 3, 6, 8, group_size(mesh, axes) - 1};
+      c.peers = ring(cores_of(mesh));
+      for (Kind kind :
+           {Kind::AllGather, Kind::Broadcast, Kind::AllReduce, Kind::ReduceScatter, Kind::AllToAll, Kind::Permute}) {
+        c.kind = kind;
+        for (const Dtype& dtype : {dtypes().front(), dtypes().back()}) expect_like_oracle_on_processes(c, dtype, 80);
+      }
+    }
+  }
+}
+
+TEST(Collective, ProcessesOfAGroupThatDifferEnd) {
+  test::Network network(4);
+  const auto faults = test::on_processes(network, {}, [&](ProcessGroup& processes) {
+    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}));
+    Memory memory(4, 20, 4);
+    const bool differs = processes.rank() == 3;
+    const Case c{differs ? Kind::AllReduce : Kind::AllGather, {2, 2}, 2, {2}, {1}, {1}, 0, 4, 2, 2};
+    run(own, c, dtypes().front(), memory, memory);
+  });
+  EXPECT_FALSE(faults[0] || faults[1]);  // the other row goes on
+  EXPECT_TRUE(faults[2] && faults[3]);
 }
 
 TEST(Collective, GroupsThatDoNotTakePartStayAsTheyAre) {

@@ -231,13 +231,7 @@ TEST(Executor, InterruptEndsACallAndTheNextOneRuns) {
 
 class FailingCommunicator final : public Communicator {
  public:
-  void all_gather(const CollectiveRequest&) override {}
-  void broadcast(const CollectiveRequest&) override {}
-  void all_reduce(const CollectiveRequest&) override { throw std::runtime_error("link down"); }
-  void reduce_scatter(const CollectiveRequest&) override {}
-  void all_to_all(const CollectiveRequest&) override {}
-  void permute(const CollectiveRequest&) override {}
-  void barrier(const CollectiveRequest&) override {}
+  void run(CollectiveKind, const CollectiveRequest&) override { throw std::runtime_error("link down"); }
 };
 
 TEST(Executor, WhatACollectiveThrowsReachesTheCaller) {

@@ -1,0 +1,132 @@
+// The moves of a collective that concern one process.
+// All members list the same moves in the same order, so the k-th message from one to another is the same on both sides.
+// Boxes are packed before anything is received: source and destination may be one buffer.
+#include "helve/runtime/process_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "collective_moves.h"
+#include "helve/runtime/box_moves.h"
+#include "helve/support/text.h"
+
+namespace helve::runtime {
+
+namespace {
+
+/// Collects what one process sends, receives and combines.
+class OwnMoves {
+ public:
+  OwnMoves(const CollectiveRequest& request, int64_t own, bool reduces)
+      : r_(request),
+        own_(own),
+        bytes_(element_bytes(request.dtype)),
+        pack_(request.dtype, std::nullopt),
+        finish_(request.dtype, reduces ? std::optional(request.op) : std::nullopt) {
+    compact_.assign(r_.extents.size(), 1);
+    for (size_t d = r_.extents.size(); d-- > 0;) {
+      compact_[d] = count_;
+      count_ *= r_.extents[d];
+    }
+    pack_.add_box(r_.extents, r_.src_strides, compact_);
+    finish_.add_box(r_.extents, compact_, r_.dst_strides);
+  }
+
+  void add_source(int64_t core, int64_t elements) { sources_.push_back({core, elements}); }
+  void add_target(int64_t core, int64_t elements) { targets_.push_back({core, elements}); }
+
+  void end_move() {
+    const bool sends = std::ranges::find(sources_, own_, &End::core) != sources_.end();
+    for (const End& target : targets_) {
+      if (target.core != own_ && sends) {
+        for (const End& source : sources_) {
+          if (source.core == own_) sends_.push_back({target.core, packed(source.elements), count_ * bytes_});
+        }
+      }
+      if (target.core != own_) continue;
+      for (const End& source : sources_) {
+        std::byte* place = source.core == own_ ? packed(source.elements) : room();
+        if (source.core != own_) receives_.push_back({source.core, place, count_ * bytes_});
+        finish_.add_source(place);
+      }
+      finish_.add_target(r_.dst.base + own_ * r_.dst.stride + (r_.dst_offset + target.elements) * bytes_);
+      finish_.end_move(kBox);
+    }
+    sources_.clear();
+    targets_.clear();
+  }
+
+  void run(ProcessGroup& processes, InterruptPoll& poll) {
+    if (count_ <= 0) return;
+    pack_.run(&poll);
+    processes.exchange(sends_, receives_, poll);
+    finish_.run(&poll);
+  }
+
+ private:
+  static constexpr size_t kBox = 0;  ///< all moves have one
+
+  struct End {
+    int64_t core;
+    int64_t elements;
+  };
+
+  std::byte* room() { return memory_.emplace_back(static_cast<size_t>(std::max<int64_t>(count_, 0) * bytes_)).data(); }
+
+  std::byte* packed(int64_t elements) {
+    std::byte*& place = packed_[elements];
+    if (place != nullptr) return place;
+    place = room();
+    pack_.add_source(r_.src.base + own_ * r_.src.stride + (r_.src_offset + elements) * bytes_);
+    pack_.add_target(place);
+    pack_.end_move(kBox);
+    return place;
+  }
+
+  const CollectiveRequest& r_;
+  int64_t own_;
+  int64_t bytes_;
+  int64_t count_ = 1;
+  std::vector<int64_t> compact_;
+  BoxMoves pack_, finish_;
+  std::vector<End> sources_, targets_;
+  std::vector<Message> sends_, receives_;
+  std::map<int64_t, std::byte*> packed_;
+  std::deque<std::vector<std::byte>> memory_;
+};
+
+}  // namespace
+
+ProcessCommunicator::ProcessCommunicator(std::shared_ptr<ProcessGroup> processes)
+    : processes_(std::move(processes)), own_(processes_->rank()) {}
+
+void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  CoreGroups group{{}, corners(r.mesh, r.axes)};
+  for (int64_t base : corners(r.mesh, ~r.axes)) {
+    for (int64_t member : group.members) {
+      if (base + member == own_) group.bases = {base};
+    }
+  }
+  std::vector<int64_t> members;
+  for (int64_t member : group.members) members.push_back(group.bases.front() + member);
+
+  const std::vector<int64_t> extents(r.extents.begin(), r.extents.end());
+  const std::string what =
+      fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
+                  join(members, ", ", [](int64_t m) { return fmt::format("{}", m); }));
+  const std::string text = fmt::format("{} {} {} {}", what, name_of(r.op), r.root, ++count_[r.axes]);
+  const ProcessStep step{what, step_of(text).hash};
+  InterruptPoll nobody;
+  InterruptPoll& poll = r.poll != nullptr ? *r.poll : nobody;
+  // What nothing moves in still keeps the members together.
+  if (kind == CollectiveKind::Barrier) return processes_->begin(step, poll, ProcessGroup::Part::Takes, true, members);
+  const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
+  OwnMoves moves(r, own_, reduces);
+  list_moves(kind, r, group, moves);
+  processes_->run(step, poll, [&] { moves.run(*processes_, poll); }, members);
+}
+
+}  // namespace helve::runtime
