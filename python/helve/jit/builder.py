@@ -180,7 +180,7 @@ class JitBuilder:
         return f"<helve.jit {self._name}{self.__signature__}, {len(self._store.kernels())} kernels>"
 
 
-class _NoKey(Exception):
+class _NoKey(TypeError):
     """A value that cannot be a key, and why."""
 
     def __init__(self, value: Any, reason: str):

@@ -133,6 +133,22 @@ TEST(Dependence, MemoryOfAnotherCoreMayBeAnyOfItsScope) {
   EXPECT_TRUE(related(stored(p, b)).empty());
 }
 
+TEST(Dependence, TensorsThatTheProgramSaysMayOverlap) {
+  const BufferRef a = param("A", kInt32, {8}), b = param("B", kInt32, {8});
+  const Stmt body = seq({store(a, {idx(0)}, int_imm(1, kInt32)), store(b, {idx(0)}, int_imm(2, kInt32))});
+  EXPECT_TRUE(related(function("f", {a, b}, body)).empty());
+  Ref<Function> f = make_ref<Function>(*function("f", {a, b}, body));
+  f->may_alias.push_back({{a, b}, {}, {}});
+  EXPECT_EQ(related(FunctionRef(f)), kOrdered);
+}
+
+TEST(Dependence, ABarrierKeepsItsPlaceAmongAll) {
+  const BufferRef a = param("A", kInt32, {8});
+  const Stmt one = store(a, {idx(0)}, int_imm(1, kInt32)), barrier = tile_op(TileOpcode::SyncThreads, {});
+  EXPECT_EQ(related(function("f", {a}, seq({one, barrier}))), kOrdered);
+  EXPECT_EQ(related(function("f", {a}, seq({barrier, one}))), kOrdered);
+}
+
 TEST(Dependence, CopiesThatAreBegunKeepTheirOrder) {
   const BufferRef a = param("A", kInt32, {8}), b = param("B", kInt32, {8});
   const BufferRef x = shared("X", kInt32, {8}), y = shared("Y", kInt32, {8});

@@ -99,6 +99,19 @@ TEST(Evaluations, MemoryMayChangeBetweenTheLoopAroundAndTheRegion) {
   }
 }
 
+/// A branch around that waits for a condition of its own need not have evaluated what stands behind it.
+TEST(Evaluations, WhatStandsAroundEvaluatesWhatWaitsForNothing) {
+  const Expr some = less(idx(0), Expr(n)), large = less(idx(2), kQuotient), extent = min(Expr(m), idx(8));
+  const Stmt was = when(kQuotient, kStore), now = when(kQuotient, loop(i, extent, kStore));
+  for (const bool guarded : {false, true}) {
+    const auto around = [&](Stmt region) {
+      return if_then(guarded ? logical_and(some, large) : large, store(b, {idx(0)}, int_imm(9, kInt32)),
+                     std::move(region));
+    };
+    EXPECT_EQ(said(loop(i, extent, was), now, {{now, was}, {kStore, kStore}}, around), guarded ? kDivides : "");
+  }
+}
+
 /// A condition on memory that changes is one statement in both regions, or it says nothing.
 TEST(Evaluations, UnderTheConditionThatItHad) {
   const Stmt inner = when(kQuotient, kStore);
