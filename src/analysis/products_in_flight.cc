@@ -5,6 +5,7 @@
 #include "helve/analysis/products_in_flight.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,7 +14,7 @@
 #include <utility>
 
 #include "helve/analysis/effects.h"
-#include "helve/arith/relation.h"
+#include "helve/arith/contradictions.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/group_product.h"
@@ -97,7 +98,7 @@ std::vector<VarRef> names_below(const Stmt& s) {
 class Run {
  public:
   /// Places fences and waits, or only finds what comes too early.
-  Run(const Kernel& kernel, bool insert) : insert_(insert), engine_(kOperations) {
+  Run(const Kernel& kernel, bool insert) : insert_(insert), contradictions_(ExactEngine(kOperations)) {
     walk(kernel.body, [&](const Stmt& s) {
       if (!is_product(s)) return;
       const GroupOperands operands = group_operands(*as<TileOp>(s));
@@ -469,23 +470,17 @@ class Run {
   /// Conditions that memory decides say nothing.
   bool overlap(const Region& a, const Region& b, const Expr& when) {
     if (a.ranges.size() != b.ranges.size()) return true;
-    Expr common = has_load(when) ? bool_imm(true) : when;
-    for (const Expr& each : known_) {
-      if (!has_load(each)) common = logical_and(common, each);
-    }
+    std::vector<Expr> around, both;
+    std::copy_if(known_.begin(), known_.end(), std::back_inserter(around), [](const Expr& e) { return !has_load(e); });
+    if (!has_load(when)) both.push_back(when);
     bool known = true;
     for (size_t d = 0; d < a.ranges.size(); ++d) {
       const Range &x = a.ranges[d], &y = b.ranges[d];
       for (const Expr& e : {x.begin, x.extent, y.begin, y.extent}) known &= !has_load(e);
-      common = logical_and(common, logical_and(less(x.begin, y.begin + y.extent), less(y.begin, x.begin + x.extent)));
+      both.push_back(less(x.begin, y.begin + y.extent));
+      both.push_back(less(y.begin, x.begin + x.extent));
     }
-    if (!known) return true;
-    std::vector<VarRef> vars;
-    walk(common, [&](const Expr& e) {
-      const VarRef var(as<Var>(e));
-      if (var && var->dtype.is_integer() && std::find(vars.begin(), vars.end(), var) == vars.end()) vars.push_back(var);
-    });
-    return IntegerSet(engine_, vars, common).emptiness().verdict != Verdict::Proved;
+    return !known || !contradictions_.found(contradictions_.known(around), contradictions_.known(both), {});
   }
 
   void report(const Buffer& buffer, const Stmt& product, const Stmt& use) {
@@ -499,7 +494,7 @@ class Run {
   static constexpr size_t kFactors[] = {0, 1}, kRegions[] = {0, 1, 2};
 
   const bool insert_;
-  ExactEngine engine_;
+  Contradictions contradictions_;
   State now_;
   std::vector<Expr> known_;  ///< conditions and ranges around the current statement
   bool quiet_ = false;  ///< inside of a loop whose state is not known yet

@@ -130,7 +130,7 @@ AccessId AccessTable::intern(BlockAccess access) {
     const auto [memory, is_new] = memories_.emplace(access.buffer.get(), memory_count_);
     memory_count_ += is_new;
     std::vector<Place> places = places_of(access);
-    entries_.push_back({std::move(access), memory->second, std::move(places), {}});
+    entries_.push_back({std::move(access), memory->second, std::move(places)});
   }
   return it->second;
 }
@@ -238,7 +238,9 @@ std::vector<Place> AccessTable::places_of(const BlockAccess& access) {
       (inner ? offset : base).terms.push_back(term);
       if (!inner) place.depth = std::max(place.depth, depth);
     }
-    place.base = static_cast<uint32_t>(expressions_->number(expr_of(base)));
+    place.base_value = expr_of(base);
+    place.offset_value = expr_of(offset);
+    place.base = static_cast<uint32_t>(expressions_->number(place.base_value));
     place.offset = interval_of(offset, facts);
     place.step = residue_of(offset, facts);
   }
@@ -248,6 +250,50 @@ std::vector<Place> AccessTable::places_of(const BlockAccess& access) {
 AccessId AccessTable::seen_from(AccessId id, size_t depth) {
   while (this->depth(id) > depth) id = outside(id);
   return id;
+}
+
+bool AccessTable::have_same_bases(AccessId a, AccessId b) const {
+  const BlockAccess &one = access(a), &other = access(b);
+  if (one.buffer != other.buffer || one.loop != other.loop || one.in_async_proxy != other.in_async_proxy) return false;
+  return std::equal(places(a).begin(), places(a).end(), places(b).begin(), places(b).end(),
+                    [](const Place& x, const Place& y) { return x.base == y.base; });
+}
+
+std::optional<AccessId> AccessTable::box_around(AccessId id) {
+  if (entries_[id].box) return *entries_[id].box;
+  std::vector<AccessId> members;
+  for (AccessId each = 0; each < entries_.size(); ++each) {
+    if (have_same_bases(each, id)) members.push_back(each);
+  }
+  const std::optional<AccessId> box = members.size() > 1 ? std::optional(intern_box(members)) : std::nullopt;
+  if (box) entries_[*box].box = std::optional<AccessId>();  // which is no member of a larger one
+  for (const AccessId each : members) {
+    if (!entries_[each].box) entries_[each].box = box;
+  }
+  return box;
+}
+
+AccessId AccessTable::intern_box(const std::vector<AccessId>& members) {
+  BlockAccess box = access(members[0]);
+  box.write = true;
+  box.mode = StoreMode::Write;
+  box.inner.clear();
+  box.thread = {};
+  box.conditions.clear();
+  box.exact = false;
+  for (size_t d = 0; d < box.indices.size(); ++d) {
+    Interval offset = places(members[0])[d].offset;
+    for (const AccessId each : members) offset = unite(offset, places(each)[d].offset);
+    const Expr base = places(members[0])[d].base_value;
+    box.indices[d] = {};
+    int64_t last = 0;
+    if (!base || !offset.low || !offset.high || __builtin_sub_overflow(*offset.high, *offset.low, &last)) continue;
+    if (last == INT64_MAX) continue;
+    const VarRef place = make_var("place");
+    box.inner.push_back({place, int_imm(*offset.low), int_imm(last + 1)});
+    box.indices[d] = base + Expr(place);
+  }
+  return intern(std::move(box));
 }
 
 AccessId AccessTable::outside(AccessId id) {

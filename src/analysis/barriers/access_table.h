@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,6 +66,7 @@ using QueueId = uint32_t;
 /// variables.
 struct Place {
   std::optional<uint32_t> base;  ///< equal numbers are equal expressions; nothing if it depends on data
+  Expr base_value, offset_value;
   size_t depth = 0;  ///< of the innermost loop that the base depends on
   Interval offset;
   Residue step;  ///< of the offset
@@ -93,6 +95,9 @@ class AccessTable {
   AccessId intern(BlockAccess access);
   /// The access as seen from outside of the loops deeper than `depth`, whose variables become its own.
   AccessId seen_from(AccessId id, size_t depth);
+  /// An access to the least box around all accesses in the loop that have the access's bases, whatever their guards and
+  /// threads are; nothing if it is the only one, or came after somebody asked.
+  std::optional<AccessId> box_around(AccessId id);
 
   QueueId queue(const CopyQueue& queue);
 
@@ -109,7 +114,8 @@ class AccessTable {
     BlockAccess access;
     uint32_t memory;
     std::vector<Place> places;
-    std::optional<AccessId> outside;  ///< as seen from outside of its innermost loop
+    std::optional<AccessId> outside = {};  ///< as seen from outside of its innermost loop
+    std::optional<std::optional<AccessId>> box = {};  ///< around all with its bases, once it is known
   };
   struct Expressions;
 
@@ -120,6 +126,8 @@ class AccessTable {
   std::vector<uint64_t> key_of(const BlockAccess& access);
   std::vector<Place> places_of(const BlockAccess& access);
   AccessId outside(AccessId id);
+  bool have_same_bases(AccessId a, AccessId b) const;
+  AccessId intern_box(const std::vector<AccessId>& members);
 
   std::unique_ptr<Expressions> expressions_;
   std::unordered_set<const Storage*> constant_;
@@ -132,7 +140,7 @@ class AccessTable {
   std::vector<CopyQueue> queues_;
   std::map<std::pair<uint64_t, size_t>, VarRef> names_;  ///< by type and number
   std::map<std::vector<uint64_t>, AccessId> known_;
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;  ///< which stay where they are
 };
 
 }  // namespace helve::barriers

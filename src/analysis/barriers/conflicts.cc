@@ -121,6 +121,44 @@ class Pair {
   InstancePair two_;
 };
 
+/// Any integer with the residue of the expression.
+Expr any_like(const Expr& e) {
+  const Residue known = residue_of(e, {});
+  if (known.modulus == 0) return e;
+  const Expr any(make_var("base"));
+  return any * int_imm(known.modulus) + int_imm(known.remainder);
+}
+
+/// Do conditions on it become many cases?
+bool is_costly(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& node) {
+    const Apply* n = as<Apply>(node);
+    found |= n && (n->op == Op::FloorDiv || n->op == Op::FloorMod || n->op == Op::Min || n->op == Op::Max);
+  });
+  return found;
+}
+
+/// Does it depend on the access's own variables only?
+bool is_own(const Expr& e, const BlockAccess& access) {
+  bool own = true;
+  walk(e, [&](const Expr& node) {
+    const Var* var = as<Var>(node);
+    own &= !var || std::any_of(access.inner.begin(), access.inner.end(),
+                               [&](const VarRange& range) { return range.var.get() == var; });
+  });
+  return own;
+}
+
+/// Forgets of conditions and ranges what depends on other variables, which the access has no more.
+void keep_own(BlockAccess& access) {
+  std::erase_if(access.conditions, [&](const Expr& condition) { return !is_own(condition, access); });
+  for (VarRange& range : access.inner) {
+    if (range.begin && !is_own(range.begin, access)) range.begin = {};
+    if (range.extent && !is_own(range.extent, access)) range.extent = {};
+  }
+}
+
 }  // namespace
 
 ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator)
@@ -144,6 +182,44 @@ bool ConflictQueries::places_apart(AccessId a, AccessId b, bool carried) const {
   return false;
 }
 
+std::optional<AccessId> ConflictQueries::common_box(AccessId a, AccessId b, bool carried) const {
+  if (!carried || (table_.access(a).thread && table_.access(b).thread)) return std::nullopt;
+  const std::optional<AccessId> box = table_.box_around(a);
+  if (!box || box != table_.box_around(b)) return std::nullopt;
+  return may_conflict(table_.access(*box), table_.access(*box)) ? box : std::nullopt;
+}
+
+bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) {
+  BlockAccess one = table_.access(a), other = table_.access(b);
+  if (!one.thread || !other.thread) return false;
+  const std::vector<Place>&places = table_.places(a), &others = table_.places(b);
+  bool costly = false;
+  for (size_t d = 0; d < places.size(); ++d) {
+    const bool known = places[d].base && others[d].base && is_own(places[d].offset_value, one) &&
+                       is_own(others[d].offset_value, other);
+    if (!known) {
+      one.indices[d] = other.indices[d] = {};
+      continue;
+    }
+    const bool is_same = places[d].base == others[d].base && !(carried && places[d].depth == table_.depth(a));
+    const Expr begin = any_like(places[d].base_value);
+    one.indices[d] = begin + places[d].offset_value;
+    other.indices[d] = (is_same ? begin : any_like(others[d].base_value)) + others[d].offset_value;
+    costly |= is_costly(places[d].base_value) || is_costly(others[d].base_value);
+  }
+  if (!costly) return false;
+  for (BlockAccess* each : {&one, &other}) {
+    each->loop = table_.kernel_loop();
+    keep_own(*each);
+  }
+  ++work_.queries;
+  std::vector<VarRef> vars;
+  const Expr conflict = Pair(one, other, false, table_).conflict(&vars);
+  Translation translation;
+  translation.constant = &table_.constant();
+  return IntegerSet(engine_, vars, conflict, {}, translation).emptiness().verdict == Verdict::Proved;
+}
+
 Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   const size_t depth = std::min(table_.depth(a), table_.depth(b));
   a = table_.seen_from(a, depth);
@@ -159,14 +235,18 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   if (places_apart(a, b, carried)) return Conflict::None;
   const uint64_t key = (uint64_t{a} << 32 | b) << 1 | static_cast<uint64_t>(carried);
   const auto [it, fresh] = answers_.emplace(key, Conflict::Undecided);
-  if (!fresh) return it->second;
+  Conflict& out = it->second;
+  if (!fresh) return out;
   Pair pair(one, other, carried, table_);
-  if (pair.threads_are_named()) return it->second = Conflict::None;
+  if (pair.threads_are_named()) return out = Conflict::None;
   if (found_in_conflict(*function_, one, other, carried)) {
     ++work_.found;
-    return it->second = one.exact && other.exact ? Conflict::Certain : Conflict::Possible;
+    return out = one.exact && other.exact ? Conflict::Certain : Conflict::Possible;
   }
-  if (++queries_[b] > kMaxQueries) return it->second;
+  const std::optional<AccessId> box = common_box(a, b, carried);
+  if (box && hopeful_.contains(*box) && ask(*box, *box, true) == Conflict::None) return out = Conflict::None;
+  if (apart_for_any_bases(a, b, carried)) return out = Conflict::None;
+  if (++queries_[b] > kMaxQueries) return out;
   ++work_.queries;
   std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
   vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
@@ -175,10 +255,13 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   translation.constant = &table_.constant();
   const IntegerSet points(engine_, vars, conflict, {}, translation);
   const Answer answer = points.emptiness();
-  if (answer.verdict == Verdict::Proved) return it->second = Conflict::None;
-  if (answer.reason == kOverBudget) return it->second;
+  if (answer.verdict == Verdict::Proved) {
+    if (box) hopeful_.insert(*box);
+    return out = Conflict::None;
+  }
+  if (answer.reason == kOverBudget) return out;
   const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;
-  return it->second = certain ? Conflict::Certain : Conflict::Possible;
+  return out = certain ? Conflict::Certain : Conflict::Possible;
 }
 
 }  // namespace helve::barriers

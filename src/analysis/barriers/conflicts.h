@@ -3,7 +3,9 @@
 // number of such queries, so that the work is linear in the program.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "access_table.h"
 #include "helve/analysis/barriers.h"
@@ -43,6 +45,10 @@ class ConflictQueries {
  private:
   bool may_conflict(const BlockAccess& a, const BlockAccess& b) const;
   bool places_apart(AccessId a, AccessId b, bool carried) const;
+  /// The box around all accesses with the bases of the two, where one question about it answers for all.
+  std::optional<AccessId> common_box(AccessId a, AccessId b, bool carried) const;
+  /// Are different threads apart wherever the two begin? Asked where bases are costly to tell.
+  bool apart_for_any_bases(AccessId a, AccessId b, bool carried);
 
   FunctionRef function_;
   AccessTable& table_;
@@ -51,6 +57,7 @@ class ConflictQueries {
   ExactEngine engine_;
   std::unordered_map<uint64_t, Conflict> answers_;
   std::unordered_map<AccessId, int> queries_;  ///< of isl, by the later access
+  std::unordered_set<AccessId> hopeful_;  ///< boxes two members of which are apart
   BarrierWork work_;
 };
 

@@ -24,9 +24,7 @@ bool accesses_stored_results(const FunctionRef& f, const Kernel& kernel) {
   conflicts.begin(kernel);
   const PartRef parts = parts_of(*f, kernel, table);
   ignore_barriers(*parts);
-  Run run(table, conflicts, false);
-  run.run(*parts);
-  return !run.found().empty();
+  return Run(table, conflicts, false).finds_any(*parts);
 }
 
 }  // namespace helve

@@ -86,6 +86,12 @@ void Run::run(Part& kernel) {
   enter(kernel, state, false);
 }
 
+bool Run::finds_any(Part& kernel) {
+  first_only_ = true;
+  run(kernel);
+  return !found_.empty();
+}
+
 std::optional<Found> Run::conflict_with(const Effect& effect, const State& state) {
   if (std::optional<Found> found = state.pending.conflict_with(effect.exposed, table_, conflicts_)) return found;
   for (const auto& [queue, later] : effect.exposed_flight) {
@@ -109,6 +115,7 @@ void Run::apply(const Effect& effect, State& state) const {
 /// Runs a part, after which its effect is known; or, `again`, finds the conflicts of a part that was run with a new
 /// state.
 void Run::enter(Part& part, State& state, bool again) {
+  if (is_done()) return;
   const bool is_plain = part.parts.empty() && part.kind != Part::Kind::Sequence;
   if (again && (is_plain || !conflict_with(part.effect, state))) return apply(part.effect, state);
   switch (part.kind) {
@@ -117,13 +124,17 @@ void Run::enter(Part& part, State& state, bool again) {
     case Part::Kind::Loop: loop(part, state, again); break;
     default: part.effect = effect_of(part, table_); return apply(part.effect, state);
   }
-  if (!again || has_inserted_) part.effect = effect_of(part, table_);
+  if (!is_done() && (!again || has_inserted_)) part.effect = effect_of(part, table_);
 }
 
 void Run::sequence(Part& part, State& state, bool again) {
   std::vector<PartRef> out;
   bool after_inserted = false;  // a barrier was inserted before another part of the same statement
   for (PartRef& each : part.parts) {
+    if (is_done()) {
+      out.push_back(std::move(each));
+      continue;
+    }
     // A barrier in front of a loop also precedes the reads of its bounds.
     const Part* before = out.empty() ? nullptr : out.back().get();
     const bool reads_bounds = before && before->stmt == each->stmt && !before->accesses.empty();
@@ -182,6 +193,7 @@ void Run::loop(Part& part, State& state, bool again) {
   std::optional<State> before;
   if (!runs(*part.loop)) before = state;
   enter(body, state, again);
+  if (is_done()) return;
   const auto each = [&](const auto& change) {
     change(state.pending);
     for (auto& [queue, copies] : state.flight) change(copies);

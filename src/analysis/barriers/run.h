@@ -61,6 +61,8 @@ class Run {
 
   /// Runs the body of a kernel.
   void run(Part& kernel);
+  /// The same, until a conflict is found; is there any?
+  bool finds_any(Part& kernel);
   /// The conflicts found, each later part once.
   const std::vector<Found>& found() const { return found_; }
 
@@ -73,10 +75,12 @@ class Run {
   std::optional<Found> conflict_with(const Effect& effect, const State& state);
   void apply(const Effect& effect, State& state) const;
   bool body_conflicts(const Part& body, const State& state);
+  bool is_done() const { return first_only_ && !found_.empty(); }
 
   AccessTable& table_;
   ConflictQueries& conflicts_;
   bool insert_;
+  bool first_only_ = false;
   bool has_inserted_ = false;
   std::vector<Found> found_;
 };

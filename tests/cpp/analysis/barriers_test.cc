@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "helve/analysis/stored_results.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "ir/tensor/programs/build_ir.h"
@@ -267,6 +268,58 @@ TEST_F(Barriers, ALoopsBodyIsReadOnceHoweverDeepItStands) {
   const BarrierWork flat = work_of(5), deep = work_of(40);
   EXPECT_LE(deep.pairs, 64 * flat.pairs);
   EXPECT_LE(deep.queries, 8 * flat.queries);
+}
+
+TEST_F(Barriers, WhatBothThreadAndTurnDecideIsNoOffset) {
+  const auto turns = [&](int64_t count) {
+    const VarRef k = make_var("k");
+    const Stmt body = write([&](const Expr& tx) {
+      const Expr late = max(Expr(k) - idx(2), idx(0)) * idx(2);  // 0 in the first three turns
+      return floor_div(Expr(k), idx(8)) * idx(256) + tx * idx(2) + min(tx, late);
+    });
+    return in_kernel({serial(k, idx(count), {body})});
+  };
+  EXPECT_EQ(inserted(turns(3)), 0);
+  EXPECT_EQ(inserted(turns(4)), 1);
+}
+
+/// Turn k stores tile (k // 4, k % 4) of the tensor in parts, the last of them `moved` columns to the right.
+FunctionRef tiles_in_parts(const BufferRef& s, const BufferRef& tiles, int64_t count, int64_t moved) {
+  const VarRef k = make_var("k");
+  const Expr row = floor_div(Expr(k), idx(4)) * idx(8), column = floor_mod(Expr(k), idx(4)) * idx(16);
+  const int64_t width = 16 / count;
+  std::vector<Stmt> body;
+  for (int64_t n = 0; n < count; ++n) {
+    const Expr begin = column + idx(n * width + (n + 1 == count ? moved : 0));
+    const Region part{tiles, {{row, idx(8), false}, {begin, idx(width), false}}};
+    body.push_back(tile_op(TileOpcode::CpAsyncBulkTensor, {Region{s, {{idx(0), idx(8 * width), false}}}, part}));
+  }
+  return function("main", {tiles},
+                  kernel({make_var("b")}, {idx(1)}, kThreads, seq({alloc(s), serial(k, idx(16), std::move(body))})));
+}
+
+TEST_F(Barriers, PartsOfTilesThatTurnsStoreAskOnce) {
+  const BufferRef tiles = param("Q", kInt32, {32, 64});
+  const auto work_of = [&](int64_t count) {
+    BarrierWork work;
+    EXPECT_EQ(inserted(tiles_in_parts(s, tiles, count, 0), &work), 0) << count;
+    return work;
+  };
+  EXPECT_EQ(work_of(8).queries, work_of(2).queries);
+  EXPECT_LE(work_of(2).queries, work_of(1).queries + 1);
+}
+
+TEST_F(Barriers, WhatTurnsStoreIsComparedPartByPartToo) {
+  const BufferRef tiles = param("Q", kInt32, {32, 128});
+  const auto accessed = [&](int64_t count, int64_t moved) {
+    const FunctionRef f = tiles_in_parts(s, tiles, count, moved);
+    return accesses_stored_results(f, kernel_of(f));
+  };
+  for (const int64_t count : {1, 2, 8}) {
+    EXPECT_FALSE(accessed(count, 0)) << count;
+    EXPECT_EQ(accessed(count, 1), count > 1) << count;
+  }
+  EXPECT_FALSE(accessed(2, 64)) << "a box around both parts would meet those of other turns";
 }
 
 TEST_F(Barriers, IndependentStatementsAskNothing) {
