@@ -75,6 +75,7 @@ void ProcessGroup::begin(const ProcessStep& step, InterruptPoll& poll, Part part
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   require_whole();
   ++step_;
+  if (members.empty()) ++steps_of_all_;
   what_ = step.what;
   const bool compares = (members.empty() ? size() : static_cast<int64_t>(members.size())) > 1;
   if (compares && (options_.check || always)) or_broken([&] { agree(step, poll, part, members); });
@@ -130,7 +131,7 @@ ProcessGroup::Verdict ProcessGroup::judge(std::span<const int64_t> members, Inte
 }
 
 void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part, std::span<const int64_t> members) {
-  const auto number = static_cast<uint32_t>(members.empty() ? step_ : 0);
+  const auto number = static_cast<uint32_t>(members.empty() ? steps_of_all_ : 0);
   if (members.empty()) members = all_;
   const int64_t referee = members.front();
   // Records and verdicts are members, since messages that are given up may still be read.

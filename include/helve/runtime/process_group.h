@@ -91,7 +91,8 @@ class ProcessGroup {
   std::unique_ptr<Carrier> carrier_;
   const Options options_;
   mutable std::recursive_mutex mutex_;  ///< of the step that is being done
-  int64_t step_ = 0;
+  int64_t step_ = 0;  ///< of this process: members of other groups may have done more
+  int64_t steps_of_all_ = 0;
   std::string what_;
   std::vector<int64_t> all_ = {};  ///< ranks
   std::vector<Record> records_;  ///< of all members on the referee, else of this process

@@ -57,6 +57,17 @@ TEST(ProcessGroup, AllDoTheSame) {
   }
 }
 
+TEST(ProcessGroup, SomeMayDoMoreStepsThanOthers) {
+  Network network(4);
+  const auto faults = on_processes(network, {}, [](ProcessGroup& processes) {
+    InterruptPoll poll;
+    const std::vector<int64_t> row = {processes.rank() / 2 * 2, processes.rank() / 2 * 2 + 1};
+    if (row[0] == 0) processes.run({"of a row", 5}, poll, [] {}, row);
+    step(processes, "of all");
+  });
+  EXPECT_EQ(texts(faults), std::vector<std::string>(4));
+}
+
 TEST(ProcessGroup, NamesTheProcessThatDiffers) {
   for (const int64_t odd : {1, 3}) {
     Network network(4);

@@ -28,8 +28,14 @@ TEST(Localize, GivesParametersTheExtentsOfABlock) {
   const Mesh m;
   const FunctionRef f =
       m.function({m.copy(whole_region(m.a), whole_region(m.tile)), m.copy(whole_region(m.tile), whole_region(m.b))});
-  EXPECT_EQ(print(localize(f)), R"(@T.prim_func(mesh=T.Mesh((3, 2), ("x", "y")))
-def main(A: T.Tensor((A_0 := T.dyn("A_0"), 32), "float32"), B: T.Tensor((34, 32), "float32")):
+  EXPECT_EQ(print(localize(f)), R"(A_0 = T.dyn("A_0")
+
+@T.prim_func(mesh=T.Mesh((3, 2), ("x", "y")))
+def main(A: T.Tensor((A_0, 32), "float32"), B: T.Tensor((34, 32), "float32")):
+    with T.Kernel(3, 2) as (rid, cid):
+        tile = T.alloc_shared((16, 32), "float32")
+        T.copy(A[T.index(1) * 16:T.index(1) * 16 + 16, T.index(0) * 32:T.index(0) * 32 + 32], tile, pad=2.0)
+        T.copy(tile, B[T.index(1) * 16:T.index(1) * 16 + 16, T.index(0) * 32:T.index(0) * 32 + 32], pad=2.0)
 )");
 }
 
