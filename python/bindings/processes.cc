@@ -32,6 +32,7 @@ class PreparedRankMoves {
   PreparedRankMoves(std::shared_ptr<ProcessGroup> processes, const CollectiveStep& step, const py::object& source,
                     const py::object& target, const py::object& like)
       : processes_(std::move(processes)),
+        arrays_(py::make_tuple(source, target)),
         from_(list_of(source)),
         to_(list_of(target)),
         moves_(RankExchange(step, processes_->rank())
@@ -42,36 +43,45 @@ class PreparedRankMoves {
   void run() {
     to_.check_writable();
     InterruptPoll poll(interrupt_hook());
-    {
+    try {
       const Unlocked unlocked;
       moves_.run(*processes_, poll);
+    } catch (...) {
+      arrays_.inc_ref();  // messages that were given up may still be read or written
+      throw;
     }
     to_.count_writes();
   }
 
  private:
   std::shared_ptr<ProcessGroup> processes_;
+  py::tuple arrays_;
   ArrayParts from_, to_;
   RankMoves moves_;
 };
 
 /// The bytes of the root on all processes, in a step that is always compared.
 py::bytes broadcast(ProcessGroup& self, const std::string& what, const std::string& text, int64_t root) {
-  std::string bytes = text;
+  const auto bytes = std::make_shared<std::string>(text);
   InterruptPoll poll(interrupt_hook());
-  {
-    const Unlocked unlocked;
-    self.begin(runtime::step_of(what), poll, ProcessGroup::Part::Takes, true);
+  const auto exchange = [&] {
     std::vector<Message> sends, receives;
-    auto* data = reinterpret_cast<std::byte*>(bytes.data());
-    const auto length = static_cast<int64_t>(bytes.size());
+    auto* data = reinterpret_cast<std::byte*>(bytes->data());
+    const auto length = static_cast<int64_t>(bytes->size());
     for (int64_t other = 0; other < self.size(); ++other) {
       if (self.rank() == root && other != root) sends.push_back({other, data, length});
     }
     if (self.rank() != root) receives.push_back({root, data, length});
     self.exchange(sends, receives, poll);
+  };
+  try {
+    const Unlocked unlocked;
+    self.run(runtime::step_of(what), poll, exchange, {}, true);
+  } catch (...) {
+    self.keep(bytes);
+    throw;
   }
-  return py::bytes(bytes);
+  return py::bytes(*bytes);
 }
 
 }  // namespace
@@ -105,8 +115,12 @@ void bind_processes(py::module_& module) {
            "error of its own? The others are told of it.\n\nRaises:\n    helve.Error: HV0419 to HV0423.")
       .def("broadcast", &broadcast, py::arg("what"), py::arg("text"), py::arg("root"),
            "The text of the root, of equal length on all processes. Raises as `begin`.")
-      .def("finalize", [](const ProcessGroup& self) { runtime::finalize_mpi(self); },
-           "Ends MPI if helve began it.");
+      .def("finalize",
+           [](ProcessGroup& self) {
+             const Unlocked unlocked;
+             runtime::finalize_mpi(self);
+           },
+           "Ends the group, and MPI if helve began it.");
   py::class_<PreparedRankMoves>(module, "PreparedRankMoves",
                                 "What a process does in a step, between its arrays: call it, on all processes.")
       .def(py::init<std::shared_ptr<ProcessGroup>, const CollectiveStep&, const py::object&, const py::object&,

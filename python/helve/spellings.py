@@ -17,7 +17,6 @@ _TARGETS = {
     "interpreter": "interp", "python": "interp",
 }
 
-
 _BITS = {"f": "float", "float": "float", "fp": "float", "i": "int", "s": "int", "int": "int", "u": "uint",
          "ui": "uint", "uint": "uint", "bf": "bfloat"}
 _DTYPES = {"boolean": "bool", "byte": "uint8", "char": "int8", "single": "float32", "size_t": "index"}

@@ -16,7 +16,7 @@ from typing import Any
 
 from helve import _core, source
 from helve.dist.own_arguments import OwnArguments
-from helve.dist.processes import group_of
+from helve.dist.processes import are_devices_of, group_of
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
 from helve.mesh import Mesh
 from helve.notation import NotationFunction
@@ -157,8 +157,8 @@ class Kernel:
         self._outputs = outputs
         self._recipe = recipe
         call = compiled.__call__
-        if recipe is not None and _lies_on_processes(recipe.mesh):
-            call = _on_processes(compiled, recipe.mesh)
+        if recipe is not None and are_devices_of(recipe.mesh):
+            call = _on_processes(compiled, recipe)
         self._call = call if outputs is None else outputs.runner(call)
         self.__name__ = self.__qualname__ = compiled.function.name
         self.__doc__ = doc
@@ -174,7 +174,8 @@ class Kernel:
 
         Raises:
             helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does
-                what it must not (HV07xx, at the kernel's line).
+                what it must not (HV07xx, at the kernel's line). On a mesh of device "mpi" also HV0425 for a tensor of
+                another distribution, and HV0419 to HV0423 where processes differ, are late or end.
         """
         try:
             return self._call(*(self._in_order(args, named) if named else args))
@@ -247,6 +248,11 @@ class Kernel:
     def target(self) -> str:
         """What the kernel was compiled for: "interp", "llvm" or "cuda"."""
         return self._compiled.target
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The mesh that the kernel was compiled for, as `helve.compile` was given it."""
+        return self._recipe.mesh if self._recipe is not None else None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -356,7 +362,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             around the caches; a quarter of the last-level cache by default.
 
     Raises:
-        helve.Error: the function, the mesh or an option is wrong.
+        helve.Error: the function, the mesh or an option is wrong. On a mesh of device "mpi" also HV0417 and HV0418, and
+            HV0424 for a function that accesses more than its own part of a tensor.
     """
     argument: int | str | None = None
     try:
@@ -372,10 +379,11 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = "out"
-        if out is not None and _lies_on_processes(mesh):
-            raise error("TargetMissing", what="outputs that calls on a mesh of processes allocate",
-                        remedy="pass tensors of helve.dist for all parameters")
         outputs = outputs_of(function, declared_outputs(func) if out is None else out, target)
+        if outputs and are_devices_of(mesh):
+            raise error("BadArgument", function="helve.compile", parameter="out", value=shown(out),
+                        reason="calls on a mesh of processes allocate no tensors",
+                        remedy="declare no outputs, and pass tensors of helve.dist for all parameters")
         argument = None
         recipe = _Recipe(target or "llvm", mesh, options)
         compiled = _compiled(function, recipe, shape)
@@ -394,9 +402,9 @@ def _compiled(function: _core.Function, recipe: _Recipe, mesh: _core.MeshShape |
     """The function compiled. Raises helve.Error HV0807 for an option of another target."""
     chosen = {**_OPTIONS, **recipe.options}
     processes = None
-    if _lies_on_processes(recipe.mesh):
+    if are_devices_of(recipe.mesh):
         if recipe.target != "llvm":
-            raise error("TargetMissing", what=f"target \"{recipe.target}\" and a mesh of device 'mpi'",
+            raise error("TargetMissing", what=f"target '{recipe.target}' on a mesh of device 'mpi'",
                         remedy='compile for target="llvm", or for a mesh of device="host"')
         processes = group_of(recipe.mesh)
     for option, other in _OPTIONS_OF.items():
@@ -503,13 +511,9 @@ def check_target(target: str) -> None:
         raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=target_meant(target, _TARGETS))
 
 
-def _lies_on_processes(mesh: Mesh | None) -> bool:
-    return isinstance(mesh, Mesh) and mesh.device == "mpi"
-
-
-def _on_processes(compiled: _core.CompiledKernel, mesh: Mesh):
+def _on_processes(compiled: _core.CompiledKernel, recipe: _Recipe):
     """A call, of which each process runs the core that it is."""
-    own = OwnArguments(compiled.function, mesh)
+    own = OwnArguments(compiled.function, recipe.mesh, recipe.options)
     return lambda *args: compiled(*own(args))
 
 

@@ -48,7 +48,7 @@ class LlvmKernel final : public CompiledKernel {
       if (launch) launch->scratch_bytes = scratch[static_cast<size_t>(launch->kernel)];
     });
     std::shared_ptr<runtime::Communicator> communicator;
-    if (options.processes) communicator = std::make_shared<runtime::ProcessCommunicator>(options.processes);
+    if (options.processes) communicator = std::make_shared<runtime::ProcessCommunicator>(options.processes, print(own));
     executor_ = std::make_unique<runtime::Executor>(std::move(host.plan), std::move(entries), std::move(communicator));
   }
 

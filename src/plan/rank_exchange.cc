@@ -135,7 +135,9 @@ class RankPlan {
 
   Round& add_round() { return out_.rounds_.emplace_back(out_.dtype_, out_.op_); }
 
-  std::byte* room(int64_t elements) { return out_.memory_.emplace_back(static_cast<size_t>(elements * bytes_)).data(); }
+  std::byte* room(int64_t elements) {
+    return out_.memory_->emplace_back(static_cast<size_t>(elements * bytes_)).data();
+  }
 
   static int64_t offset(const std::vector<int64_t>& begin, const LocalPart& part) {
     int64_t out = 0;
@@ -268,13 +270,19 @@ RankMoves RankExchange::prepare(const LocalPart& source, const LocalPart& target
 }
 
 void RankMoves::run(runtime::ProcessGroup& processes, runtime::InterruptPoll& poll) {
-  processes.run(step_, poll, [&] {
+  const auto rounds = [&] {
     for (Round& round : rounds_) {
       round.pack.run(&poll);
       processes.exchange(round.sends, round.receives, poll, [&] { round.meanwhile.run(&poll); });
       round.finish.run(&poll);
     }
-  });
+  };
+  try {
+    processes.run(step_, poll, rounds);
+  } catch (...) {
+    processes.keep(memory_);
+    throw;
+  }
 }
 
 }  // namespace helve

@@ -81,6 +81,7 @@ class Executor::Impl {
   void call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
             const CallOptions& options) {
     Lease lease(*this);
+    CallOfPlan during(*communicator_);
     report_at(options.span, [&] {
       bind_arguments(plan_, tensors, scalars, *lease.frame);
       lease.frame->may_have_written = options.may_have_written;
@@ -88,6 +89,7 @@ class Executor::Impl {
       InterruptPoll poll(options.interrupt);
       Run(plan_, kernels_, *communicator_, *lease.frame, poll).steps(plan_.steps);
     });
+    during.succeed();
   }
 
   const Plan& plan() const { return plan_; }

@@ -30,6 +30,9 @@ class OwnMoves {
       compact_[d] = count_;
       count_ *= r_.extents[d];
     }
+    for (int64_t extent : r_.extents) {
+      if (extent <= 0) count_ = 0;
+    }
     pack_.add_box(r_.extents, r_.src_strides, compact_);
     finish_.add_box(r_.extents, compact_, r_.dst_strides);
   }
@@ -59,9 +62,14 @@ class OwnMoves {
   }
 
   void run(ProcessGroup& processes, InterruptPoll& poll) {
-    if (count_ <= 0) return;
+    if (count_ == 0) return;
     pack_.run(&poll);
-    processes.exchange(sends_, receives_, poll);
+    try {
+      processes.exchange(sends_, receives_, poll);
+    } catch (...) {
+      processes.keep(memory_);
+      throw;
+    }
     finish_.run(&poll);
   }
 
@@ -73,7 +81,7 @@ class OwnMoves {
     int64_t elements;
   };
 
-  std::byte* room() { return memory_.emplace_back(static_cast<size_t>(std::max<int64_t>(count_, 0) * bytes_)).data(); }
+  std::byte* room() { return memory_->emplace_back(static_cast<size_t>(count_ * bytes_)).data(); }
 
   std::byte* packed(int64_t elements) {
     std::byte*& place = packed_[elements];
@@ -94,16 +102,29 @@ class OwnMoves {
   std::vector<End> sources_, targets_;
   std::vector<Message> sends_, receives_;
   std::map<int64_t, std::byte*> packed_;
-  std::deque<std::vector<std::byte>> memory_;
+  std::shared_ptr<std::deque<std::vector<std::byte>>> memory_ = std::make_shared<std::deque<std::vector<std::byte>>>();
 };
 
 }  // namespace
 
-ProcessCommunicator::ProcessCommunicator(std::shared_ptr<ProcessGroup> processes)
-    : processes_(std::move(processes)), own_(processes_->rank()) {}
+ProcessCommunicator::ProcessCommunicator(std::shared_ptr<ProcessGroup> processes, const std::string& plan)
+    : processes_(std::move(processes)), own_(processes_->rank()), plan_(step_of(plan).hash) {}
+
+void ProcessCommunicator::begin_call() {
+  processes_->mutex().lock();
+  count_.clear();
+}
+
+void ProcessCommunicator::end_call(bool is_well) {
+  if (is_well) {
+    ++calls_;
+  } else if (!count_.empty() || !processes_->checks()) {
+    processes_->break_off("an error of its own");
+  }
+  processes_->mutex().unlock();
+}
 
 void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
-  const std::lock_guard<std::mutex> lock(mutex_);
   CoreGroups group{{}, corners(r.mesh, r.axes)};
   for (int64_t base : corners(r.mesh, ~r.axes)) {
     for (int64_t member : group.members) {
@@ -117,7 +138,8 @@ void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
   const std::string what =
       fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
                   join(members, ", ", [](int64_t m) { return fmt::format("{}", m); }));
-  const std::string text = fmt::format("{} {} {} {}", what, name_of(r.op), r.root, ++count_[r.axes]);
+  const std::string text =
+      fmt::format("{} {} {} of {}, {}, {}", what, name_of(r.op), r.root, plan_, calls_, ++count_[r.axes]);
   const ProcessStep step{what, step_of(text).hash};
   InterruptPoll nobody;
   InterruptPoll& poll = r.poll != nullptr ? *r.poll : nobody;

@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -21,6 +22,13 @@ namespace helve::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Lets answers leave that somebody waits for. Those who are late are not waited for: they may never come.
+void settle(Transmission& answers) {
+  constexpr int kTurns = 200;
+  for (int turn = 0; turn < kTurns && answers.advance() > 0; ++turn)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
 
 template <class T>
 Message message_of(int64_t peer, T& value) {
@@ -78,13 +86,20 @@ void ProcessGroup::begin(const ProcessStep& step, InterruptPoll& poll, Part part
   if (members.empty()) ++steps_of_all_;
   what_ = step.what;
   const bool compares = (members.empty() ? size() : static_cast<int64_t>(members.size())) > 1;
-  if (compares && (options_.check || always)) or_broken([&] { agree(step, poll, part, members); });
+  if (!compares || (!options_.check && !always)) return;
+  std::optional<int64_t> refusing;
+  or_broken([&] { refusing = agree(step, poll, part, members); });
+  // All know it, and stand at one step. Where this process refuses, its own error is the one to be seen.
+  if (refusing && part == Part::Takes) {
+    throw UserError(Code::ProcessRefused, {},
+                    {{"other", *refusing}, {"step", step_}, {"what", what_}, {"rank", rank()}});
+  }
 }
 
 void ProcessGroup::run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body,
-                       std::span<const int64_t> members) {
+                       std::span<const int64_t> members, bool always) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  begin(step, poll, Part::Takes, false, members);
+  begin(step, poll, Part::Takes, always, members);
   or_broken(body);
 }
 
@@ -104,6 +119,16 @@ bool ProcessGroup::is_broken() const {
   return !broken_by_.empty();
 }
 
+void ProcessGroup::break_off(const std::string& after) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  if (broken_by_.empty()) broken_by_ = after;
+}
+
+void ProcessGroup::keep(std::shared_ptr<const void> memory) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  kept_.push_back(std::move(memory));
+}
+
 void ProcessGroup::require_whole() const {
   if (broken_by_.empty()) return;
   throw UserError(Code::ProcessesBroken, {}, {{"rank", rank()}, {"error", broken_by_}, {"step", step_}});
@@ -114,7 +139,7 @@ ProcessGroup::Verdict ProcessGroup::judge(std::span<const int64_t> members, Inte
   for (size_t k = 1; k < members.size(); ++k) others.push_back(message_of(members[k], records_[k]));
   const std::unique_ptr<Transmission> messages = carrier_->start({}, others);
   try {
-    await(*messages, options_.timeout, poll);
+    await(*messages, options_.timeout, poll, false);
   } catch (const UserError&) {
     return {Verdict::Late, messages->awaited().front()};
   } catch (const CarrierFault& fault) {
@@ -130,7 +155,8 @@ ProcessGroup::Verdict ProcessGroup::judge(std::span<const int64_t> members, Inte
   return {};
 }
 
-void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part, std::span<const int64_t> members) {
+std::optional<int64_t> ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part,
+                                           std::span<const int64_t> members) {
   const auto number = static_cast<uint32_t>(members.empty() ? steps_of_all_ : 0);
   if (members.empty()) members = all_;
   const int64_t referee = members.front();
@@ -145,43 +171,42 @@ void ProcessGroup::agree(const ProcessStep& step, InterruptPoll& poll, Part part
       if (other != referee && !is_lost) all.push_back(message_of(other, verdict_));
     }
     const std::unique_ptr<Transmission> answers = carrier_->start(all, {});
-    if (verdict_.kind == Verdict::Agreed) {
+    if (verdict_.kind == Verdict::Agreed || verdict_.kind == Verdict::Refused) {
       await(*answers, options_.timeout, poll);
     } else {
-      answers->advance();  // whoever waits has its answer; the others are not waited for
+      settle(*answers);
     }
   } else {
     const std::array told = {message_of(referee, records_.front())};
     const std::array answer = {message_of(referee, verdict_)};
     const std::unique_ptr<Transmission> messages = carrier_->start(told, answer);
-    // The referee may wait as long for another process, whose name is the better answer.
-    await(*messages, options_.timeout * 1.25 + 0.5, poll);
+    // The referee, which may come as late, then waits as long for another process, whose name is the better answer.
+    await(*messages, options_.timeout * 2 + 0.5, poll);
   }
   const DiagnosticArgs known = {
       {"other", verdict_.process}, {"referee", referee}, {"step", step_}, {"what", what_}, {"rank", rank()}};
   switch (verdict_.kind) {
-    case Verdict::Agreed: return;
+    case Verdict::Agreed: return std::nullopt;
+    case Verdict::Refused: return verdict_.process;
     case Verdict::Differs: throw UserError(Code::ProcessesDiffer, {}, known);
     case Verdict::Lost: throw CarrierFault{verdict_.process, fmt::format("process {} does not reach it", referee)};
-    case Verdict::Late: fail_late({verdict_.process}, options_.timeout);
-    case Verdict::Refused:
-      if (part == Part::Takes) throw UserError(Code::ProcessRefused, {}, known);
-      broken_by_ = "an error of its own";  // which the caller shows
+    case Verdict::Late: fail_late({verdict_.process}, referee, options_.timeout);
   }
+  __builtin_unreachable();
 }
 
-void ProcessGroup::fail_late(const std::vector<int64_t>& others, double seconds) const {
+void ProcessGroup::fail_late(const std::vector<int64_t>& others, int64_t waiting, double seconds) const {
   throw UserError(Code::ProcessLate, {},
                   {{"others", processes_text(others)},
                    {"step", step_},
                    {"what", what_},
-                   {"rank", rank()},
+                   {"rank", waiting},
                    {"seconds", fmt::format("{:g}", seconds)}});
 }
 
-void ProcessGroup::await(Transmission& messages, double seconds, InterruptPoll& poll) const {
+void ProcessGroup::await(Transmission& messages, double seconds, InterruptPoll& poll, bool restarts) const {
   // A core that waits gives way at first, since the process it waits for may want it; later it sleeps.
-  constexpr int kTurns = 20;        // without giving way
+  constexpr int kTurns = 20;  // without giving way
   constexpr int kYields = 2000;
   constexpr int kTurnsOfClock = 16;  // between looks at the clock
   const auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -194,7 +219,7 @@ void ProcessGroup::await(Transmission& messages, double seconds, InterruptPoll& 
     if (now < left) {
       left = now;
       turn = 0;
-      end = Clock::now() + limit;
+      if (restarts) end = Clock::now() + limit;
     }
     if (turn > kYields) {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -204,7 +229,7 @@ void ProcessGroup::await(Transmission& messages, double seconds, InterruptPoll& 
     if (turn % kTurnsOfClock != 0) continue;
     if (poll.active()) poll.throw_if_requested();
     if (Clock::now() < end) continue;
-    fail_late(messages.awaited(), seconds);
+    fail_late(messages.awaited(), rank(), seconds);
   }
 }
 

@@ -49,6 +49,7 @@ class Localizer {
     }
     check_accesses();
     out_->body = rewrite(f_.body, [&](const Stmt& s) { return with_own(s); });
+    HELVE_CHECK(replace_buffers(out_->body, own_) == out_->body, "an access to a whole tensor that nobody has");
     return FunctionRef(out_);
   }
 
@@ -80,7 +81,7 @@ class Localizer {
   void check_others() const {
     for (const BufferEffect& effect : param_effects(f_)) {
       if (effect.written && !own_.contains(effect.buffer.get())) {
-        refuse(*effect.buffer, "it has no annotation, so that all have it alike, and it is written",
+        refuse(*effect.buffer, "it is written, and no annotation says which part is whose",
                "add it to T.annotate_mesh_tensor", effect.buffer->span);
       }
     }

@@ -105,6 +105,19 @@ def refusals():
     told(lambda: kernel(a, rows))
     told(lambda: kernel(rows, columns))
     told(lambda: kernel(rows))
+
+    @T.prim_func
+    def scaled(A: T.Tensor((8, 8), "float32"), W: T.Tensor((4, 8), "float32")):
+        T.annotate_mesh_tensor({A: {"sharding": {"x": 0}, "tiling": [4, 8]}}, nrows=2, ncols=1)
+        with T.Kernel(2, 1) as (r, c):
+            tile = T.alloc_shared((4, 8), "float32")
+            T.mesh_tensor_copy(A, tile, coord=[0, 0])
+            for i, j in T.Parallel(4, 8):
+                tile[i, j] = tile[i, j] * W[i, j]
+            T.mesh_tensor_copy(tile, A, coord=[0, 0])
+
+    cut = distribution("i j -> i *", (8, 8), mesh)
+    told(lambda: helve.compile(scaled, mesh=mesh)(DistTensor.from_global(a, cut), DistTensor.from_global(a, cut)))
     told(lambda: helve.compile(function, mesh=mesh, target="interp"))
     told(lambda: helve.compile(function, mesh=mesh, out="B"))
 
@@ -127,8 +140,10 @@ def test_what_does_not_fit_is_refused():
         "HV0425: argument 'B' is 'i j -> j i' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi'), "
         "'main' has it as 'i j -> i j' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi')",
         "HV0630: 'main' takes 2 arguments, not 1",
-        "HV0803: this build of helve does not compile for target \"interp\" and a mesh of device 'mpi'",
-        "HV0803: this build of helve does not compile for outputs that calls on a mesh of processes allocate",
-        "HV0424: on a mesh of processes each has its own part of 'B': it has no annotation, so that all have it alike, "
-        "and it is written",
+        "HV0425: argument 'W' is 'i j -> i *' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi'), "
+        "'scaled' has it as 'i j -> * *' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi')",
+        "HV0803: this build of helve does not compile for target 'interp' on a mesh of device 'mpi'",
+        "HV0108: 'helve.compile' cannot take 'B' for 'out': calls on a mesh of processes allocate no tensors",
+        "HV0424: on a mesh of processes each has its own part of 'B': it is written, and no annotation says which part "
+        "is whose",
     ]

@@ -12,6 +12,7 @@ import pytest
 from on_ranks import on_ranks
 
 import helve
+from helve import T
 from helve.cli import launch
 from helve.dist import DistTensor, distribution
 
@@ -77,6 +78,95 @@ def test_a_dead_process_is_named():
     for rank in (0, 1, 2):
         assert answers[rank]["error"] in ("HV0421", "HV0420"), answers
         assert "process 3 " in texts(answers)[rank]
+
+
+def twice(factor, checks):
+    """A kernel of two sums over the cores, with an assertion between them that depends on an argument."""
+
+    @T.prim_func
+    def main(A: T.Tensor((2, 4), "float32"), B: T.Tensor((2, 4), "float32"), limit: T.int32):
+        T.annotate_mesh_tensor({A: {"sharding": {"x": 0}, "tiling": [1, 4]},
+                                B: {"sharding": {"x": 0}, "tiling": [1, 4]}}, nrows=2, ncols=1)
+        with T.Kernel(2, 1) as (r, c):
+            tile = T.alloc_shared((1, 4), "float32")
+            total = T.alloc_shared((1, 4), "float32")
+            T.mesh_tensor_copy(A, tile, coord=[0, 0])
+            T.comm.all_reduce(tile, total, op="sum", axis="x")
+            for j in T.Parallel(4):
+                if checks:
+                    T.assert_(total[0, j] < T.cast(limit, "float32"))
+                tile[0, j] = total[0, j] * factor
+            T.comm.all_reduce(tile, total, op="sum", axis="x")
+            T.mesh_tensor_copy(total, B, coord=[0, 0])
+
+    return main
+
+
+def tensors():
+    mesh = helve.Mesh((2, 1), device="mpi")
+    rows = distribution("i j -> i *", (2, 4), mesh)
+    return mesh, *(DistTensor.from_global(np.ones((2, 4), "float32"), rows) for _ in range(2))
+
+
+def fails_between_collectives():
+    mesh, a, b = tensors()
+    kernel = helve.compile(twice(3.0, True), mesh=mesh)
+    kernel(a, b, 100)
+    first = b.shards[helve.dist.rank(), 0].tolist()
+    try:
+        kernel(a, b, 1 if helve.dist.rank() == 0 else 100)
+    except helve.Error as fault:
+        if fault.code != "HV0724":
+            raise
+    kernel(a, b, 100)
+    return first
+
+
+def test_an_error_between_collectives_is_seen_by_the_others():
+    zero, one = on_ranks(2, __name__, "fails_between_collectives", environment={"HELVE_COMM_TIMEOUT": "1"})
+    assert (zero["error"], one and one["error"]) in (("HV0422", "HV0420"), ("HV0422", None)), (zero, one)
+
+
+def another_order():
+    mesh, a, b = tensors()
+    kernels = [helve.compile(twice(factor, False), mesh=mesh) for factor in (3.0, 5.0)]
+    for kernel in kernels:
+        kernel(a, b, 0)
+    for kernel in kernels[:: 1 if helve.dist.rank() == 0 else -1]:
+        kernel(a, b, 0)
+    return "done"
+
+
+def test_kernels_in_another_order():
+    assert [each["error"] for each in on_ranks(2, __name__, "another_order")] == ["HV0419"] * 2
+
+
+def argument_of_another_distribution():
+    mesh, a, b = tensors()
+    kernel = helve.compile(twice(3.0, False), mesh=mesh)
+    other = DistTensor.from_global(np.ones((2, 4), "float32"), distribution("i j -> j *", (2, 4), mesh))
+    try:
+        kernel(other if helve.dist.rank() == 1 else a, b, 0)
+    except helve.Error as fault:
+        return fault.code
+
+
+def test_an_argument_that_one_process_refuses():
+    assert on_ranks(2, __name__, "argument_of_another_distribution") == ["HV0423", "HV0425"]
+
+
+def measured():
+    mesh, a, b = tensors()
+    kernel = helve.compile(twice(3.0, False), mesh=mesh)
+    try:
+        helve.bench(kernel, a, b, 0)
+    except helve.Error as fault:
+        return fault.message
+
+
+def test_times_are_no_reason_to_call_a_kernel_more_often():
+    assert all(each.endswith("how often it is called must be the same on all processes")
+               for each in on_ranks(2, __name__, "measured"))
 
 
 def wrong_part(count):

@@ -404,3 +404,39 @@ def test_a_fault_of_the_block_and_of_fragments(tmp_path):
 def test_the_text_compiles(arch, recwarn):
     helve.compile(positive(20, 8), target="cuda", arch=arch)
     assert not recwarn.list
+
+
+def test_a_condition_that_uses_its_variables_often_is_read_in_no_time():
+    """Each of them is looked into once: expanded at every use, this one has 3 ** 20 loads."""
+
+    @T.macro
+    def often(x):
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        x = x * x + x
+        return x
+
+    @T.prim_func
+    def main(A: T.Tensor((4,), "float32")):
+        with T.Kernel(4) as b:
+            T.assert_(often(A[b]) > 0.0)
+
+    with pytest.raises(helve.Error, match=r"A\[b\]"):
+        helve.compile(main, target="interp")(np.full(4, -0.5, "float32"))

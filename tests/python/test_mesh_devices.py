@@ -31,7 +31,7 @@ def test_processes_are_for_machine_code_of_the_cpu(target):
         helve.compile(main, target=target, mesh=helve.Mesh((2,), device="mpi"))
     assert caught.value.code == "HV0803"
     assert caught.value.message == (
-        f"this build of helve does not compile for target \"{target}\" and a mesh of device 'mpi'")
+        f"this build of helve does not compile for target '{target}' on a mesh of device 'mpi'")
     assert caught.value.help == 'compile for target="llvm", or for a mesh of device="host"'
 
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@ class RankMoves {
   RankMoves(runtime::ProcessStep step, runtime::DLDataType dtype, std::optional<runtime::ReduceOp> op)
       : step_(std::move(step)), dtype_(dtype), op_(op) {}
 
-  /// Called on all processes. Errors as of ProcessGroup.
+  /// Called on all processes. Errors as of ProcessGroup; the parts must last as long as the process then.
   void run(runtime::ProcessGroup& processes, runtime::InterruptPoll& poll);
 
  private:
@@ -43,7 +44,7 @@ class RankMoves {
   runtime::DLDataType dtype_;
   std::optional<runtime::ReduceOp> op_;
   std::deque<Round> rounds_;
-  std::deque<std::vector<std::byte>> memory_;
+  std::shared_ptr<std::deque<std::vector<std::byte>>> memory_ = std::make_shared<std::deque<std::vector<std::byte>>>();
 };
 
 class RankExchange {

@@ -47,8 +47,26 @@ class Communicator {
   /// dtype that has none. Concurrent calls are allowed.
   virtual void run(CollectiveKind kind, const CollectiveRequest& request) = 0;
 
+  /// Around a call of a plan, whose collectives are those of `run` in between: it begins, and ends well or by an error.
+  virtual void begin_call() {}
+  virtual void end_call(bool) {}
+
   /// The cores that are parts of this process, ascending; empty: all of them.
   virtual std::span<const int64_t> cores() const { return {}; }
+};
+
+/// A call of a plan, while it lasts.
+class CallOfPlan {
+ public:
+  explicit CallOfPlan(Communicator& communicator) : communicator_(communicator) { communicator_.begin_call(); }
+  CallOfPlan(const CallOfPlan&) = delete;
+  CallOfPlan& operator=(const CallOfPlan&) = delete;
+  ~CallOfPlan() { communicator_.end_call(is_well_); }
+  void succeed() { is_well_ = true; }
+
+ private:
+  Communicator& communicator_;
+  bool is_well_ = false;
 };
 
 /// All cores are buffers of this process: a collective is copies and sums in memory, on the thread pool if they are

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,15 +46,15 @@ class ProcessGroup {
 
   /// Begins the next step, which its members, ascending ranks (empty: all), compare if `always` or the options say so.
   /// UserError ProcessesDiffer, ProcessRefused (not where this process refuses), ProcessLate, ProcessLost,
-  /// ProcessesBroken. After any of these, and after an interrupt, the group is broken: processes may stand at different
-  /// steps.
+  /// ProcessesBroken. After any of these but ProcessRefused, and after an interrupt, the group is broken: processes may
+  /// stand at different steps.
   void begin(const ProcessStep& step, InterruptPoll& poll, Part part = Part::Takes, bool always = false,
              std::span<const int64_t> members = {});
 
   /// Begins a step and runs its body, in which this process exchanges messages. Errors as of `begin`, and what the body
   /// throws, which breaks the group.
   void run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body,
-           std::span<const int64_t> members = {});
+           std::span<const int64_t> members = {}, bool always = false);
 
   /// Sends and receives messages of the step; does `meanwhile` while they are under way. Errors as of `begin`, and
   /// what `meanwhile` throws.
@@ -62,6 +63,16 @@ class ProcessGroup {
 
   /// Has an error left the processes at different steps?
   bool is_broken() const;
+  /// The processes may stand at different steps, after what is named.
+  void break_off(const std::string& after);
+  /// The group takes no more steps; for the end of the process.
+  void end() { break_off("the end of MPI"); }
+  bool checks() const { return options_.check; }
+
+  /// Holds memory of messages for good: those that an error gave up may still be read or written by others.
+  void keep(std::shared_ptr<const void> memory);
+  /// Of all that this process does with the others, one thing at a time.
+  std::recursive_mutex& mutex() const { return mutex_; }
 
  private:
   /// What a process tells the referee, the first member.
@@ -81,9 +92,13 @@ class ProcessGroup {
   void require_whole() const;
   /// On the referee: reads all records.
   Verdict judge(std::span<const int64_t> members, InterruptPoll& poll);
-  void agree(const ProcessStep& step, InterruptPoll& poll, Part part, std::span<const int64_t> members);
-  void await(Transmission& messages, double seconds, InterruptPoll& poll) const;
-  [[noreturn]] void fail_late(const std::vector<int64_t>& others, double seconds) const;
+  /// The process that refuses, if one does.
+  std::optional<int64_t> agree(const ProcessStep& step, InterruptPoll& poll, Part part,
+                               std::span<const int64_t> members);
+  /// Ends so many seconds after the last message; if not `restarts`, after the first look.
+  void await(Transmission& messages, double seconds, InterruptPoll& poll, bool restarts = true) const;
+  /// `waiting`: the process that they were too late for.
+  [[noreturn]] void fail_late(const std::vector<int64_t>& others, int64_t waiting, double seconds) const;
   /// Runs the code; the group is broken if it throws.
   template <class F>
   void or_broken(F&& code);
@@ -98,6 +113,7 @@ class ProcessGroup {
   std::vector<Record> records_;  ///< of all members on the referee, else of this process
   Verdict verdict_;
   std::string broken_by_;  ///< the code of the error, empty: whole
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace helve::runtime

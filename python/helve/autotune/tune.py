@@ -22,6 +22,7 @@ from helve.autotune.results import Candidate, Tuned
 from helve.autotune.space import Point, name_of, points_of, refused, text_of
 from helve.bench import bench
 from helve.bench.devices import device_name
+from helve.dist.processes import are_devices_of
 from helve.errors import Error, Warning, error, shown
 from helve.jit import JitBuilder, spec_of
 from helve.mesh import Mesh
@@ -79,6 +80,10 @@ def autotune(builder: Callable, space: Mapping[str, Sequence] | Sequence[Mapping
             check_target(target)
         check_options(options)
         mesh_shape(mesh)
+        if are_devices_of(mesh):
+            argument = "mesh"
+            raise refused(mesh, "mesh", "each of its processes would choose by times of its own",
+                          'tune on a mesh of device "host"')
         argument = "cost"
         if cost is not None:
             points.sort(key=lambda point: _cost(cost, point))

@@ -15,6 +15,7 @@ from helve.arrays import dtype_name, is_array, is_on_cuda
 from helve.bench.clocks import Clock, CudaClock, CupyEvents, HostClock, TorchEvents
 from helve.bench.peaks import gpu_peaks, host_peaks
 from helve.bench.results import Results, Timing
+from helve.dist.processes import are_devices_of
 from helve.errors import Error, error, shown
 from helve.jit import JitFunction
 from helve.script.prim_func import PrimFunc
@@ -115,6 +116,9 @@ def _named(candidates: Any) -> dict[str, Callable]:
         if _target(each) == "interp":
             raise _refused(each, "candidates", "it runs in the interpreter, whose time says nothing about the kernel",
                            'compile it with target="llvm" or "cuda"')
+        if are_devices_of(each.options.mesh if isinstance(each, JitFunction) else getattr(each, "mesh", None)):
+            raise _refused(each, "candidates", "how often it is called must be the same on all processes",
+                           "time a fixed number of calls, as benchmarks/mesh_mpi.py does")
     return named
 
 

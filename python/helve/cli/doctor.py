@@ -73,7 +73,7 @@ def findings() -> Iterator[Finding]:
                  "toolkit, or name it by HELVE_NVCC")
     yield _found("NCCL", libraries.nccl_version(), "this version of helve does not use it; meshes over several GPUs "
                  "will: pip install nvidia-nccl-cu13")
-    yield _found("MPI", libraries.program_line(launch.find_mpirun(), r"\d"), "for tensors over processes: "
+    yield _found("MPI", libraries.program_line(launch.find_mpirun(), r"\d"), "for meshes over processes: "
                  f"{launch.REMEDY}")
     for package, (names, remedy) in _PACKAGES.items():
         yield _found(package, next(filter(None, map(libraries.distribution, names)), None), remedy)

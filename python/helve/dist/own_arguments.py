@@ -5,15 +5,17 @@ A tensor whose distribution is another one is refused, not redistributed: what t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from helve import _core
 from helve.dist.distribution import Distribution, dimension_names, of_axes
+from helve.dist.moves import everywhere
 from helve.dist.processes import device_of, group_of
 from helve.dist.tensor import DistTensor
-from helve.errors import error
+from helve.errors import Error, error
 from helve.mesh import Mesh
 
 
@@ -23,15 +25,16 @@ class OwnArguments:
     Args:
         function: a mesh function.
         mesh: of device "mpi", of the extents of the function's own.
+        options: it was compiled with.
     """
 
-    def __init__(self, function: _core.Function, mesh: Mesh):
+    def __init__(self, function: _core.Function, mesh: Mesh, options: dict[str, Any]):
         self._name = function.name
         self._mesh = mesh
         placed = {each.buffer: each for each in function.mesh_tensors}
         self._wanted = [(param.name, _distribution(placed[param], function, mesh) if param in placed else None)
                         for param in function.params]
-        self._text: str | None = _core.print(function)
+        self._text: str | None = f"{_core.print(function)}{sorted(options.items())}"
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         """The arguments of this process.
@@ -40,29 +43,42 @@ class OwnArguments:
             helve.Error: HV0425 for a tensor of another distribution, or for none; at the first call HV0419 to HV0423
                 where another process calls another function.
         """
+        if self._text is None:
+            return self._all(args)
+        group, what = group_of(self._mesh), f"the kernel '{self._name}'"
+        try:
+            out = self._all(args)
+        except Error:
+            with contextlib.suppress(Error):
+                group.begin(what, self._text, refuses=True)
+            raise
+        group.begin(what, self._text)
+        self._text = None
+        return out
+
+    def _all(self, args: Sequence[Any]) -> list[Any]:
         out = [self._own(value, *wanted) for value, wanted in zip(args, self._wanted)]
-        if self._text is not None:
-            group_of(self._mesh).begin(f"the kernel '{self._name}'", self._text)
-            self._text = None
         return [*out, *args[len(out):]]
 
     def _own(self, value: Any, name: str, of_shape: Callable[[tuple[int, ...]], Distribution] | None) -> Any:
-        wanted = None if of_shape is None else of_shape(tuple(getattr(value, "shape", ())))
+        shape = tuple(getattr(value, "shape", ()))
+        wanted = None if of_shape is None else of_shape(shape)
         if isinstance(value, DistTensor):
-            if wanted is not None and value.distribution != wanted:
-                given = value.distribution
+            wanted = wanted or everywhere(value.distribution)
+            given = value.distribution
+            if given != wanted or given.mesh != self._mesh:
                 raise self._error(name, f"'{given}' of {given.shape} over {given.mesh}", wanted,
                                   f"tensor.redistribute(helve.dist.distribution('{wanted}', {wanted.shape}, mesh))")
             return value.shards.get(device_of(self._mesh))
-        if wanted is not None and hasattr(value, "shape"):
-            raise self._error(name, f"a {type(value).__name__} of shape {tuple(value.shape)}", wanted,
+        if wanted is not None:
+            raise self._error(name, f"a {type(value).__name__} of shape {shape}", wanted,
                               "make it by DistTensor.from_local(part, distribution), with helve.dist.distribution("
                               f"'{wanted}', {wanted.shape}, mesh)")
         return value
 
-    def _error(self, name: str, given: str, wanted: Distribution, remedy: str) -> Exception:
+    def _error(self, name: str, given: str, wanted: Distribution, remedy: str) -> Error:
         return error("ArgumentDistribution", parameter=name, given=given, function=self._name,
-                     expected=f"as '{wanted}' of {wanted.shape} over {wanted.mesh}", remedy=remedy)
+                     expected=f"as '{wanted}' of {wanted.shape} over {self._mesh}", remedy=remedy)
 
 
 def _distribution(placed: _core.MeshTensor, function: _core.Function,

@@ -5,6 +5,7 @@ Every process does the same calls; what one cannot take, the others are told of,
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -17,7 +18,7 @@ from helve import _core
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
 from helve.dist.moves import begun, identities, without_terms
-from helve.dist.processes import at_the_call, device_of, group_of, placed
+from helve.dist.processes import are_devices_of, at_the_call, device_of, group_of, placed
 from helve.dist.redistribution import Redistribution
 from helve.errors import Error
 
@@ -26,7 +27,7 @@ _CARD = 64  # characters that say of which library and dtype parts are
 
 def lies_on_processes(distribution: Distribution) -> bool:
     """Are the devices of its mesh processes?"""
-    return distribution.mesh.device == "mpi"
+    return are_devices_of(distribution.mesh)
 
 
 def of_whole(array: Any, distribution: Distribution) -> Any:
@@ -60,10 +61,9 @@ def agree_on_parts(part: Any, distribution: Distribution, fault: Error | None) -
     group, what = group_of(mesh), f"DistTensor.from_local of {distribution.shape} as '{distribution}'"
     text = f"{what} over {mesh}"
     if fault is not None:
-        try:
+        with contextlib.suppress(Error):
             group.begin(what, text, refuses=True)
-        finally:
-            raise fault
+        raise fault
     group.begin(what, text)
     holder = next(number for number, device in enumerate(itertools.product(*map(range, mesh.shape)))
                   if distribution.local_shape(device) is not None)

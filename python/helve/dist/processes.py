@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -72,12 +73,33 @@ def size() -> int:
     return _group().size
 
 
-@functools.cache
+def are_devices_of(mesh: object) -> bool:
+    """Are the devices of the mesh processes?"""
+    return isinstance(mesh, Mesh) and mesh.device == "mpi"
+
+
+_lock = threading.Lock()
+_connected: _core.ProcessGroup | None = None
+_owner = 0  # the process that connected: a child of it has the state of MPI, and no place among the processes
+
+
 def _group() -> _core.ProcessGroup:
-    paths = [os.path.join(sysconfig.get_path("data"), "lib", "libmpi.so.40")]
-    group = _core.ProcessGroup.mpi(paths, _timeout(), os.environ.get(CHECK, "1") != "0")
-    atexit.register(group.finalize)
-    return group
+    global _connected, _owner
+    with _lock:
+        if _connected is None:
+            paths = [os.path.join(sysconfig.get_path("data"), "lib", "libmpi.so.40")]
+            _connected = _core.ProcessGroup.mpi(paths, _timeout(), os.environ.get(CHECK, "1") != "0")
+            _owner = os.getpid()
+            atexit.register(_end)
+        if os.getpid() != _owner:
+            raise error("ProcessesMissing", reason="this process is a copy, by fork, of one that was started with others",
+                        remedy="start processes by 'spawn' beside meshes of device \"mpi\"")
+        return _connected
+
+
+def _end() -> None:
+    if os.getpid() == _owner:
+        _connected.finalize()
 
 
 def _timeout() -> float:

@@ -74,7 +74,7 @@ class DistTensor:
                         expected=f"array of shape {distribution.shape}", remedy="give the whole tensor")
         if lies_on_processes(distribution):
             _check_in_memory(array)
-            return _of_own(own_part.of_whole(array, distribution), distribution, array)
+            return _of_own(own_part.of_whole(array, distribution), distribution, arrays.make((0,), array))
         first, held = on_first_device(distribution), without_terms(distribution)
         parts = _new_parts(distribution, [array])
         taking = [None if held.local_shape(device) is None else part
@@ -174,7 +174,8 @@ class DistTensor:
         """The whole tensor, terms reduced, on the device of the first part; on all processes if devices are processes.
 
         Raises:
-            helve.Error: HV0416 where parts are in other processes, HV0413 for terms of two operators.
+            helve.Error: HV0416 where parts are in other processes, HV0413 for terms of two operators; HV0418 to HV0423
+                where devices are processes.
         """
         self._check_present()
         if lies_on_processes(self.distribution):

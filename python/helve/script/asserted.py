@@ -35,11 +35,27 @@ def bindings(stmts: list[_core.Stmt]) -> dict[_core.Var, _core.Expr]:
     return {each.var: each.value for each in stmts}
 
 
-def _reads(e: _core.Expr, guards: tuple[Guard, ...], known: bool | None,
-           bound: dict[_core.Var, _core.Expr]) -> list[_Read]:
+class _Bound:
+    """The values of variables that were computed first; each is looked into once, however often it is used."""
+
+    def __init__(self, values: dict[_core.Var, _core.Expr]):
+        self._values = values
+        self._seen: set[tuple[_core.Var, bool | None]] = set()
+
+    def take(self, var: _core.Var, known: bool | None) -> _core.Expr | None:
+        """The value of the variable, if it has one and is not looked into already."""
+        if var not in self._values or (var, known) in self._seen:
+            return None
+        self._seen.add((var, known))
+        return self._values[var]
+
+
+def _reads(e: _core.Expr, guards: tuple[Guard, ...], known: bool | None, bound: _Bound) -> list[_Read]:
     """The loads of an expression in the order of the text; `known` is its value, if that follows from the fault."""
-    if isinstance(e, _core.Var) and e in bound:
-        return _reads(bound[e], (), None if guards else known, bound)  # it was evaluated first
+    if isinstance(e, _core.Var):
+        known = None if guards else known
+        value = bound.take(e, known)
+        return [] if value is None else _reads(value, (), known, bound)  # it was evaluated first
     if isinstance(e, _core.Load):
         return [_Read(e, guards), *(read for index in e.indices for read in _reads(index, guards, None, bound))]
     if isinstance(e, (_core.Cast, _core.Bitcast)):
@@ -107,7 +123,7 @@ def faults(context: Context, node: ast.expr, condition: _core.Expr, bound: dict[
         room: the most values that it can take beside them.
         fault: makes it, with some more values.
     """
-    reads = _bounded(_reads(condition, (), False, bound), shown, room)
+    reads = _bounded(_reads(condition, (), False, _Bound(bound)), shown, room)
     texts = _texts(context, node, reads)
     span = context.span(node)
 

@@ -174,13 +174,15 @@ std::shared_ptr<ProcessGroup> mpi_group(std::span<const std::string> paths, Proc
   return std::make_shared<ProcessGroup>(std::make_unique<MpiCarrier>(mpi, comm), options);
 }
 
-void finalize_mpi(const ProcessGroup& group) {
+void finalize_mpi(ProcessGroup& group) {
+  const bool is_broken = group.is_broken();
+  group.end();
   if (!began_mpi) return;
   began_mpi = false;
   int done = 0;
   loaded->finalized(&done);
   if (done != 0) return;
-  if (group.is_broken()) {
+  if (is_broken) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
   } else {
     loaded->finalize();

@@ -247,7 +247,7 @@ void run_on_processes(const Case& c, const Dtype& dtype, const Memory& src, Memo
   test::Network network(dst.cores);
   const auto faults = test::on_processes(network, {}, [&](ProcessGroup& processes) {
     if (c.leaves_out(processes.rank())) return;
-    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}));
+    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}), "a plan");
     run(own, c, dtype, src, dst);
   });
   for (const std::exception_ptr& fault : faults) {
@@ -369,7 +369,7 @@ TEST(Collective, EveryKindAndAxisBetweenProcesses) {
 TEST(Collective, ProcessesOfAGroupThatDifferEnd) {
   test::Network network(4);
   const auto faults = test::on_processes(network, {}, [&](ProcessGroup& processes) {
-    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}));
+    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}), "a plan");
     Memory memory(4, 20, 4);
     const bool differs = processes.rank() == 3;
     const Case c{differs ? Kind::AllReduce : Kind::AllGather, {2, 2}, 2, {2}, {1}, {1}, 0, 4, 2, 2};
@@ -377,6 +377,28 @@ TEST(Collective, ProcessesOfAGroupThatDifferEnd) {
   });
   EXPECT_FALSE(faults[0] || faults[1]);  // the other row goes on
   EXPECT_TRUE(faults[2] && faults[3]);
+}
+
+TEST(Collective, ACallThatEndsBetweenItsCollectivesIsNoOtherCall) {
+  test::Network network(2);
+  const auto faults = test::on_processes(network, {.timeout = 0.3}, [&](ProcessGroup& processes) {
+    ProcessCommunicator own(std::shared_ptr<ProcessGroup>(&processes, [](ProcessGroup*) {}), "a plan");
+    Memory memory(2, 20, 4);
+    const Case c{Kind::AllReduce, {2}, 1, {2}, {1}, {1}, 0, 4, 2, 2};
+    const auto call = [&](int64_t collectives, bool is_well) {
+      CallOfPlan during(own);
+      for (int64_t k = 0; k < collectives; ++k) run(own, c, dtypes().front(), memory, memory);
+      if (is_well) during.succeed();
+    };
+    if (processes.rank() == 0) call(0, false);  // refused before it began: made again
+    call(2, true);
+    if (processes.rank() == 0) {
+      call(1, false);
+      EXPECT_TRUE(processes.is_broken());
+    }
+    call(2, true);
+  });
+  EXPECT_TRUE(faults[0] && faults[1]);
 }
 
 TEST(Collective, GroupsThatDoNotTakePartStayAsTheyAre) {

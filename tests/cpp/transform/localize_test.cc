@@ -54,8 +54,8 @@ TEST(Localize, RefusesWhatNeedsTheOthersParts) {
   EXPECT_EQ(told(m.function({direct})),
             "on a mesh of processes each has its own part of 'A': only T.mesh_tensor_copy accesses no other part");
   EXPECT_EQ(told(m.function({read, store(m.b, {Expr(m.rid), Expr(m.cid)}, f32(1))}, false)),
-            "on a mesh of processes each has its own part of 'B': it has no annotation, so that all have it alike, and "
-            "it is written");
+            "on a mesh of processes each has its own part of 'B': it is written, and no annotation says which part is "
+            "whose");
   EXPECT_EQ(told(m.function({tile_op(TileOpcode::Fill, {whole_region(m.b), f32(1)})})),
             "on a mesh of processes each has its own part of 'B': only T.mesh_tensor_copy accesses no other part");
 }
