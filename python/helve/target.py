@@ -186,7 +186,7 @@ class Kernel:
 
     def _hinted(self, fault: Error, count: int) -> Error:
         """The fault; where a call leaves out just what it could make, with the hint that it can."""
-        if fault.name != "CallArgumentCount" or self.outputs:
+        if fault.name != "CallArgumentCount" or self.outputs or are_devices_of(self.mesh):
             return fault
         params = self._compiled.function.params
         effects = iter(_core.tensor_effects(self._compiled.function))

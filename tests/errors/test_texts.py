@@ -41,6 +41,8 @@ OF_CPP = {
         "ProcessCount", "ProcessesDiffer", "ProcessLate", "ProcessLost", "ProcessesBroken", "ProcessRefused",
     },
 }
+# Those of programs that take several processes; tests of such state the exact text.
+OF_PROCESSES = {"ArgumentDistribution", "NotOfOwnPart"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def codes_with_a_case():
 def uncovered():
     """(number, name) of the diagnostics without a case here or in C++, in table order."""
     covered = codes_with_a_case()
-    elsewhere = set().union(*OF_CPP.values())
+    elsewhere = set().union(*OF_CPP.values(), OF_PROCESSES)
     rows = [(number, name) for name, number, *_ in _core.diagnostic_rows() if number not in covered]
     return [(number, name) for number, name in rows if name not in elsewhere]
 
@@ -123,6 +125,12 @@ def test_what_is_left_to_cpp_is_stated_there_and_needs_to_be(folder):
     rooms = (folder, "interp")  # the interpreter checks arguments that C++ gives it
     others = "".join(path.read_text() for path in sources if path.relative_to(ROOT).parts[1] not in rooms)
     assert [name for name in OF_CPP[folder] if f"Code::{name}," in others] == []
+
+
+def test_what_takes_processes_is_stated_by_tests_of_them():
+    numbers = {name: number for name, number, *_ in _core.diagnostic_rows()}
+    texts = "".join(path.read_text() for path in (ROOT / "tests/multi").glob("*.py"))
+    assert [name for name in OF_PROCESSES if f'"error[HV{numbers[name]:04}]: ' not in texts] == []
 
 
 def test_every_primitive_of_schedules_has_a_refusal_of_its_own():

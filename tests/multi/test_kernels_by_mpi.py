@@ -98,7 +98,7 @@ def refusals():
         try:
             call()
         except helve.Error as fault:
-            out.append(f"{fault.code}: {fault.message}")
+            out.append(f"error[{fault.code}]: {fault.message}; {fault.help}")
 
     a = np.zeros((8, 8), "float32")
     rows, columns = (DistTensor.from_global(a, distribution(to, a.shape, mesh)) for to in ("i j -> i j", "i j -> j i"))
@@ -134,16 +134,23 @@ def refusals():
 
 def test_what_does_not_fit_is_refused():
     zero, one = on_ranks(2, __name__, "refusals")
+    over = "over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi')"
     assert zero == one == [
-        "HV0425: argument 'A' is a ndarray of shape (8, 8), 'main' has it as 'i j -> i j' of (8, 8) over "
-        "Mesh(shape=(2, 1), names=('x', 'y'), device='mpi')",
-        "HV0425: argument 'B' is 'i j -> j i' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi'), "
-        "'main' has it as 'i j -> i j' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi')",
-        "HV0630: 'main' takes 2 arguments, not 1",
-        "HV0425: argument 'W' is 'i j -> i *' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi'), "
-        "'scaled' has it as 'i j -> * *' of (8, 8) over Mesh(shape=(2, 1), names=('x', 'y'), device='mpi')",
-        "HV0803: this build of helve does not compile for target 'interp' on a mesh of device 'mpi'",
-        "HV0108: 'helve.compile' cannot take 'B' for 'out': calls on a mesh of processes allocate no tensors",
-        "HV0424: on a mesh of processes each has its own part of 'B': it is written, and no annotation says which part "
-        "is whose",
+        f"error[HV0425]: argument 'A' is a ndarray of shape (8, 8), "
+        f"'main' has it as 'i j -> i j' of (8, 8) {over}; "
+        "make it by DistTensor.from_local(part, distribution), with "
+        "helve.dist.distribution('i j -> i j', (8, 8), mesh)",
+        f"error[HV0425]: argument 'B' is 'i j -> j i' of (8, 8) {over}, "
+        f"'main' has it as 'i j -> i j' of (8, 8) {over}; "
+        "pass tensor.redistribute(helve.dist.distribution('i j -> i j', (8, 8), mesh))",
+        "error[HV0630]: 'main' takes 2 arguments, not 1; give 'B' as well; its parameters are: A, B",
+        f"error[HV0425]: argument 'W' is 'i j -> i *' of (8, 8) {over}, "
+        f"'scaled' has it as 'i j -> * *' of (8, 8) {over}; "
+        "pass tensor.redistribute(helve.dist.distribution('i j -> * *', (8, 8), mesh))",
+        "error[HV0803]: this build of helve does not compile for target 'interp' on a mesh of device 'mpi'; "
+        'compile for target="llvm", or for a mesh of device="host"',
+        "error[HV0108]: 'helve.compile' cannot take 'B' for 'out': calls on a mesh of processes allocate no tensors; "
+        "declare no outputs, and pass tensors of helve.dist for all parameters",
+        "error[HV0424]: on a mesh of processes each has its own part of 'B': it is written, and no annotation says "
+        "which part is whose; add it to T.annotate_mesh_tensor",
     ]

@@ -93,7 +93,9 @@ def test_the_stub_names_everything():
     """_core.pyi declares each public name of the extension module and each member of its classes, and nothing else."""
     tree = ast.parse((Path(helve.__file__).parent / "_core.pyi").read_text())
     declared = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-    assert set(declared) == {name for name in vars(_core) if not name.startswith("_")}
+    constants = {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    names = set(declared) | {name for name in constants if not name.startswith("_")}
+    assert names == {name for name in vars(_core) if not name.startswith("_")}
     for name, node in declared.items():
         if isinstance(node, ast.ClassDef):
             members = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}

@@ -22,6 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Requirements that are used without an import: the file that uses it, and the text that shows it.
 USED_OTHERWISE = {
     "nvidia-cuda-nvrtc": ("src/runtime/cuda/nvrtc.cc", "nvidia"),  # a library that is loaded by its path
+    "openmpi": ("python/helve/cli/launch.py", '"mpirun"'),  # a program, and a library that is loaded by its path
     "pytest-timeout": ("pyproject.toml", "\ntimeout = "),
     "pytest-xdist": ("tests/run.py", '"--dist"'),
 }

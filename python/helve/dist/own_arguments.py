@@ -68,7 +68,8 @@ class OwnArguments:
             given = value.distribution
             if given != wanted or given.mesh != self._mesh:
                 raise self._error(name, f"'{given}' of {given.shape} over {given.mesh}", wanted,
-                                  f"tensor.redistribute(helve.dist.distribution('{wanted}', {wanted.shape}, mesh))")
+                                  "pass tensor.redistribute("
+                                  f"helve.dist.distribution('{wanted}', {wanted.shape}, mesh))")
             return value.shards.get(device_of(self._mesh))
         if wanted is not None:
             raise self._error(name, f"a {type(value).__name__} of shape {shape}", wanted,

@@ -92,7 +92,7 @@ def _group() -> _core.ProcessGroup:
             _owner = os.getpid()
             atexit.register(_end)
         if os.getpid() != _owner:
-            raise error("ProcessesMissing", reason="this process is a copy, by fork, of one that was started with others",
+            raise error("ProcessesMissing", reason="this process is a copy, by fork, of one that was connected",
                         remedy="start processes by 'spawn' beside meshes of device \"mpi\"")
         return _connected
 

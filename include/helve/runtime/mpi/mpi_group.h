@@ -14,8 +14,8 @@ namespace helve::runtime {
 /// its library may be, before the system's. Called on all processes. UserError ProcessesMissing.
 std::shared_ptr<ProcessGroup> mpi_group(std::span<const std::string> paths, ProcessGroup::Options options);
 
-/// Ends the group, and MPI if mpi_group began it. Where the group is broken it does not wait for the others, but lets them come to
-/// their own errors before the end of this process ends them.
+/// Ends the group, and MPI if mpi_group began it. Where the group is broken it does not wait for the others, but lets
+/// them come to their own errors before the end of this process ends them.
 void finalize_mpi(ProcessGroup& group);
 
 }  // namespace helve::runtime
