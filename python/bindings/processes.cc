@@ -72,14 +72,11 @@ py::bytes broadcast(ProcessGroup& self, const std::string& what, const std::stri
       if (self.rank() == root && other != root) sends.push_back({other, data, length});
     }
     if (self.rank() != root) receives.push_back({root, data, length});
-    self.exchange(sends, receives, poll);
+    self.exchange(sends, receives, bytes, poll);
   };
-  try {
+  {
     const Unlocked unlocked;
     self.run(runtime::step_of(what), poll, exchange, {}, true);
-  } catch (...) {
-    self.keep(bytes);
-    throw;
   }
   return py::bytes(*bytes);
 }

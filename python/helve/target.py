@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from helve import _core, source
+from helve.caller import at_caller
 from helve.dist.own_arguments import OwnArguments
 from helve.dist.processes import are_devices_of, group_of
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
@@ -551,18 +552,3 @@ def set_num_threads(count: int | None) -> None:
 def num_threads() -> int:
     """The number of threads that kernels use."""
     return _core.num_threads()
-
-
-def at_caller(fault: Error, argument: int | str | None = None, notes: list[_core.Note] = (), depth: int = 2) -> Error:
-    """The fault at the call of helve that it concerns, unless it has a location already.
-
-    `argument` names the argument at fault, by position or by keyword; `depth` is the number of frames to that call.
-    """
-    if fault.filename is not None:
-        return fault.with_traceback(None)  # what happened inside tells a user nothing
-    data = fault.diagnostic
-    fixes = data.help.split("\n") if data.help else []
-    frame, inside = source.outside(sys._getframe(depth))
-    # Of a call in helve the argument is another call's, which it need not have by the same place.
-    span = source.span_of_call(frame, argument if isinstance(argument, str) or not inside else None)
-    return from_diagnostic(_core.Diagnostic(data.name, span, data.args, [*data.notes, *notes], fixes))

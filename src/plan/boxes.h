@@ -41,6 +41,25 @@ inline Box box_of(const Distribution& distribution, const std::vector<int64_t>& 
   return {nothing, nothing};
 }
 
+/// The number of a device, row-major in the mesh.
+inline int64_t rank_of(const std::vector<int64_t>& device, const std::vector<MeshAxis>& mesh) {
+  int64_t out = 0;
+  for (size_t a = 0; a < mesh.size(); ++a) out = out * mesh[a].extent + device[a];
+  return out;
+}
+
+inline std::vector<int64_t> device_of(int64_t rank, const std::vector<MeshAxis>& mesh) {
+  std::vector<int64_t> out(mesh.size());
+  for (size_t a = mesh.size(); a-- > 0; rank /= mesh[a].extent) out[a] = rank % mesh[a].extent;
+  return out;
+}
+
+/// An element of the tensor as one of a part.
+inline std::vector<int64_t> within(std::vector<int64_t> element, const Box& part) {
+  for (size_t d = 0; d < element.size(); ++d) element[d] -= part.begin[d];
+  return element;
+}
+
 /// Calls `f(index)` for every index of a shape, the last dimension fastest.
 template <class F>
 void for_each_index(const std::vector<int64_t>& shape, F&& f) {

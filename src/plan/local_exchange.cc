@@ -84,20 +84,12 @@ std::optional<int64_t> overlapping_part(std::span<const LocalPart> sources, std:
 }
 
 LocalExchange::LocalExchange(const Transfer& transfer) : terms_(transfer.terms()), op_(transfer.op()) {
+  const std::vector<MeshAxis>& mesh = transfer.from().mesh;
   std::vector<int64_t> extents;
-  for (const MeshAxis& each : transfer.from().mesh) {
+  for (const MeshAxis& each : mesh) {
     extents.push_back(each.extent);
     devices_ *= each.extent;
   }
-  const auto rank_of = [&](const std::vector<int64_t>& device) {
-    int64_t out = 0;
-    for (size_t a = 0; a < device.size(); ++a) out = out * extents[a] + device[a];
-    return out;
-  };
-  const auto within = [](std::vector<int64_t> begin, const Box& part) {
-    for (size_t d = 0; d < begin.size(); ++d) begin[d] -= part.begin[d];
-    return begin;
-  };
   // By senders and box: what all its receivers get is one move.
   std::map<std::tuple<std::vector<int64_t>, std::vector<int64_t>, std::vector<int64_t>>, size_t> known;
   for_each_index(extents, [&](const std::vector<int64_t>& receiver) {
@@ -107,14 +99,14 @@ LocalExchange::LocalExchange(const Transfer& transfer) : terms_(transfer.terms()
       const TransferBox& box = boxes[k];
       if (std::ranges::find(box.extents, 0) != box.extents.end()) continue;
       std::vector<int64_t> senders;
-      for (size_t t = 0; t < static_cast<size_t>(terms_); ++t) senders.push_back(rank_of(boxes[k + t].peer));
+      for (size_t t = 0; t < static_cast<size_t>(terms_); ++t) senders.push_back(rank_of(boxes[k + t].peer, mesh));
       const auto [place, is_new] = known.try_emplace({senders, box.begin, box.extents}, moves_.size());
       if (is_new) {
         Move& move = moves_.emplace_back(Move{box.extents, {}, {}});
         for (size_t t = 0; t < senders.size(); ++t)
           move.senders.push_back({senders[t], within(box.begin, box_of(transfer.from(), boxes[k + t].peer))});
       }
-      moves_[place->second].receivers.push_back({rank_of(receiver), within(box.begin, mine)});
+      moves_[place->second].receivers.push_back({rank_of(receiver, mesh), within(box.begin, mine)});
     }
   });
 }
@@ -144,9 +136,8 @@ LocalMoves LocalExchange::prepare(std::span<const LocalPart> sources, std::span<
       alike = alike && same_strides(move, strides, part.strides);
       from.push_back(part.data + offset_of(sender, part) * bytes);
     }
-    std::vector<int64_t> compact(move.extents.size(), 1);
+    const std::vector<int64_t> compact = runtime::compact_strides(move.extents);
     if (!alike) {  // a reduction reads all its sources by one form
-      for (size_t d = compact.size(); d-- > 1;) compact[d - 1] = compact[d] * move.extents[d];
       for (size_t t = 0; t < from.size(); ++t)
         from[t] = out.packed(move.extents, part_of(sources, move.senders[t]).strides, compact, from[t], bytes);
       strides = compact;

@@ -18,17 +18,12 @@ namespace helve {
 
 namespace {
 
+using runtime::compact_strides;
 using runtime::Message;
 
 int64_t count_of(const std::vector<int64_t>& extents) {
   int64_t out = 1;
   for (int64_t extent : extents) out *= extent;
-  return out;
-}
-
-std::vector<int64_t> compact_strides(const std::vector<int64_t>& extents) {
-  std::vector<int64_t> out(extents.size(), 1);
-  for (size_t d = out.size(); d-- > 1;) out[d - 1] = out[d] * extents[d];
   return out;
 }
 
@@ -38,23 +33,6 @@ bool in_one_piece(const std::vector<int64_t>& extents, std::span<const int64_t> 
     if (extents[d] > 1 && strides[d] != compact[d]) return false;
   }
   return true;
-}
-
-std::vector<int64_t> device_of(int64_t rank, const std::vector<MeshAxis>& mesh) {
-  std::vector<int64_t> out(mesh.size());
-  for (size_t a = mesh.size(); a-- > 0; rank /= mesh[a].extent) out[a] = rank % mesh[a].extent;
-  return out;
-}
-
-int64_t rank_of(const std::vector<int64_t>& device, const std::vector<MeshAxis>& mesh) {
-  int64_t out = 0;
-  for (size_t a = 0; a < mesh.size(); ++a) out = out * mesh[a].extent + device[a];
-  return out;
-}
-
-std::vector<int64_t> within(std::vector<int64_t> begin, const Box& part) {
-  for (size_t d = 0; d < begin.size(); ++d) begin[d] -= part.begin[d];
-  return begin;
 }
 
 bool is_empty(const TransferBox& box) { return std::ranges::find(box.extents, 0) != box.extents.end(); }
@@ -270,19 +248,13 @@ RankMoves RankExchange::prepare(const LocalPart& source, const LocalPart& target
 }
 
 void RankMoves::run(runtime::ProcessGroup& processes, runtime::InterruptPoll& poll) {
-  const auto rounds = [&] {
+  processes.run(step_, poll, [&] {
     for (Round& round : rounds_) {
       round.pack.run(&poll);
-      processes.exchange(round.sends, round.receives, poll, [&] { round.meanwhile.run(&poll); });
+      processes.exchange(round.sends, round.receives, memory_, poll, [&] { round.meanwhile.run(&poll); });
       round.finish.run(&poll);
     }
-  };
-  try {
-    processes.run(step_, poll, rounds);
-  } catch (...) {
-    processes.keep(memory_);
-    throw;
-  }
+  });
 }
 
 }  // namespace helve

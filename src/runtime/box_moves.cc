@@ -24,6 +24,12 @@ bool is_one_element(int64_t bytes) { return bytes <= kWideElement && (bytes & (b
 
 }  // namespace
 
+std::vector<int64_t> compact_strides(std::span<const int64_t> extents) {
+  std::vector<int64_t> out(extents.size(), 1);
+  for (size_t d = out.size(); d-- > 1;) out[d - 1] = out[d] * extents[d];
+  return out;
+}
+
 BoxMoves::BoxMoves(DLDataType dtype, std::optional<ReduceOp> op) : bytes_(element_bytes(dtype)) {
   if (!op) return;
   reduce_ = find_reduce_row(dtype, *op);

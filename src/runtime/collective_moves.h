@@ -22,7 +22,8 @@ struct CoreGroups {
 std::vector<int64_t> corners(std::span<const int64_t> mesh, uint64_t axes);
 
 /// Lists the moves of the groups in order: `out.add_source(core, elements)`, `out.add_target(core, elements)`, where
-/// the box begins so many elements behind the buffer's offset, then `out.end_move()`. Nothing for a barrier.
+/// the box begins so many elements behind the buffer's offset, then `out.end_move()`. Of peers, those whose destination
+/// takes part. Nothing for a barrier.
 template <class Moves>
 void list_moves(CollectiveKind kind, const CollectiveRequest& r, const CoreGroups& groups, Moves& out) {
   const std::vector<int64_t>& members = groups.members;
@@ -75,6 +76,7 @@ void list_moves(CollectiveKind kind, const CollectiveRequest& r, const CoreGroup
   }
   if (kind != CollectiveKind::Permute) return;
   for (const Peer& peer : r.peers) {
+    if (!takes_part(r, peer.destination)) continue;
     out.add_source(peer.source, 0);
     out.add_target(peer.destination, 0);
     out.end_move();

@@ -77,12 +77,9 @@ class Exchange {
 
   /// Copies every source box to packed memory of its own, from which the moves then read.
   void stage() {
-    packed_strides_.assign(r_.extents.size(), 1);
+    packed_strides_ = compact_strides(r_.extents);
     int64_t box_bytes = bytes_;
-    for (size_t d = r_.extents.size(); d-- > 0;) {
-      packed_strides_[d] = box_bytes / bytes_;
-      box_bytes *= r_.extents[d];
-    }
+    for (int64_t extent : r_.extents) box_bytes *= extent;
     std::unordered_map<const std::byte*, size_t> slots;
     for (const std::byte* source : moves_.sources()) slots.emplace(source, slots.size());
     staging_.resize(slots.size() * static_cast<size_t>(box_bytes));
@@ -140,11 +137,7 @@ void HostCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
   // A group's first member represents it.
   CoreGroups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
   std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });
-  CollectiveRequest mine = r;
-  std::vector<Peer> peers(r.peers.begin(), r.peers.end());
-  std::erase_if(peers, [&](const Peer& peer) { return !takes_part(r, peer.destination); });
-  mine.peers = peers;
-  list_moves(kind, mine, groups, exchange);
+  list_moves(kind, r, groups, exchange);
   exchange.run(kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast);
 }
 

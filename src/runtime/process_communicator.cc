@@ -23,16 +23,10 @@ class OwnMoves {
       : r_(request),
         own_(own),
         bytes_(element_bytes(request.dtype)),
+        compact_(compact_strides(request.extents)),
         pack_(request.dtype, std::nullopt),
         finish_(request.dtype, reduces ? std::optional(request.op) : std::nullopt) {
-    compact_.assign(r_.extents.size(), 1);
-    for (size_t d = r_.extents.size(); d-- > 0;) {
-      compact_[d] = count_;
-      count_ *= r_.extents[d];
-    }
-    for (int64_t extent : r_.extents) {
-      if (extent <= 0) count_ = 0;
-    }
+    for (int64_t extent : r_.extents) count_ *= std::max<int64_t>(extent, 0);
     pack_.add_box(r_.extents, r_.src_strides, compact_);
     finish_.add_box(r_.extents, compact_, r_.dst_strides);
   }
@@ -64,12 +58,7 @@ class OwnMoves {
   void run(ProcessGroup& processes, InterruptPoll& poll) {
     if (count_ == 0) return;
     pack_.run(&poll);
-    try {
-      processes.exchange(sends_, receives_, poll);
-    } catch (...) {
-      processes.keep(memory_);
-      throw;
-    }
+    processes.exchange(sends_, receives_, memory_, poll);
     finish_.run(&poll);
   }
 
@@ -146,8 +135,10 @@ void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
   // What nothing moves in still keeps the members together.
   if (kind == CollectiveKind::Barrier) return processes_->begin(step, poll, ProcessGroup::Part::Takes, true, members);
   const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
+  CollectiveRequest of_all = r;  // this process makes its side of the moves of others too
+  of_all.cores = {};
   OwnMoves moves(r, own_, reduces);
-  list_moves(kind, r, group, moves);
+  list_moves(kind, of_all, group, moves);
   processes_->run(step, poll, [&] { moves.run(*processes_, poll); }, members);
 }
 

@@ -103,15 +103,18 @@ void ProcessGroup::run(const ProcessStep& step, InterruptPoll& poll, const std::
   or_broken(body);
 }
 
-void ProcessGroup::exchange(std::span<const Message> sends, std::span<const Message> receives, InterruptPoll& poll,
+void ProcessGroup::exchange(std::span<const Message> sends, std::span<const Message> receives,
+                            std::shared_ptr<const void> memory, InterruptPoll& poll,
                             const std::function<void()>& meanwhile) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   require_whole();
+  given_up_.push_back(std::move(memory));  // until it has ended well
   or_broken([&] {
     const std::unique_ptr<Transmission> messages = carrier_->start(sends, receives);
     if (meanwhile) meanwhile();
     await(*messages, options_.timeout, poll);
   });
+  given_up_.pop_back();
 }
 
 bool ProcessGroup::is_broken() const {
@@ -122,11 +125,6 @@ bool ProcessGroup::is_broken() const {
 void ProcessGroup::break_off(const std::string& after) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
   if (broken_by_.empty()) broken_by_ = after;
-}
-
-void ProcessGroup::keep(std::shared_ptr<const void> memory) {
-  const std::lock_guard<std::recursive_mutex> lock(mutex_);
-  kept_.push_back(std::move(memory));
 }
 
 void ProcessGroup::require_whole() const {

@@ -208,6 +208,15 @@ def test_no_mpi():
     assert "help: pip install 'helve[mpi]', or install Open MPI 4.1 or later" in fault
 
 
+@pytest.mark.skipif(ctypes.util.find_library("mpi") is not None, reason="this machine has an MPI of its own")
+def test_mpich_is_named(tmp_path):
+    """A library of its soname, which is all that is asked of it."""
+    subprocess.run(["g++", "-shared", "-x", "c++", "/dev/null", "-o", str(tmp_path / "libmpi.so.12")], check=True)
+    fault = alone("from helve import _core; _core.ProcessGroup.mpi(['/no/libmpi.so.40'], 60, True)",
+                  LD_LIBRARY_PATH=str(tmp_path))
+    assert "the MPI here is MPICH or one that is compatible with it (libmpi.so.12); helve calls Open MPI" in fault
+
+
 def test_a_timeout_that_is_no_number():
     fault = alone("import helve; helve.dist.init()", HELVE_COMM_TIMEOUT="soon")
     assert "HV0417" in fault and "HELVE_COMM_TIMEOUT=soon is no number of seconds" in fault

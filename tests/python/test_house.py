@@ -24,6 +24,7 @@ LAYERS = [
     "_core",
     "source",
     "errors",
+    "caller",
     "spellings",
     "arguments",
     "arrays",

@@ -18,6 +18,9 @@ namespace helve::runtime {
 struct SourceRows;
 struct TargetRows;
 
+/// The strides, in elements, of a box that lies in one piece, the last dimension fastest.
+std::vector<int64_t> compact_strides(std::span<const int64_t> extents);
+
 /// A list of moves, each of a box: element i of every target = op over element i of all sources, in their order.
 ///
 /// A move may write the addresses that it reads, element by element; no move may read or write what another one

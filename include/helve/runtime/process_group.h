@@ -56,10 +56,11 @@ class ProcessGroup {
   void run(const ProcessStep& step, InterruptPoll& poll, const std::function<void()>& body,
            std::span<const int64_t> members = {}, bool always = false);
 
-  /// Sends and receives messages of the step; does `meanwhile` while they are under way. Errors as of `begin`, and
-  /// what `meanwhile` throws.
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, InterruptPoll& poll,
-                const std::function<void()>& meanwhile = {});
+  /// Sends and receives messages of the step, which lie in `memory`; does `meanwhile` while they are under way. Errors
+  /// as of `begin`, and what `meanwhile` throws. After an error the memory is held for good: messages that are given up
+  /// may still be read or written by others.
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, std::shared_ptr<const void> memory,
+                InterruptPoll& poll, const std::function<void()>& meanwhile = {});
 
   /// Has an error left the processes at different steps?
   bool is_broken() const;
@@ -69,8 +70,6 @@ class ProcessGroup {
   void end() { break_off("the end of MPI"); }
   bool checks() const { return options_.check; }
 
-  /// Holds memory of messages for good: those that an error gave up may still be read or written by others.
-  void keep(std::shared_ptr<const void> memory);
   /// Of all that this process does with the others, one thing at a time.
   std::recursive_mutex& mutex() const { return mutex_; }
 
@@ -113,7 +112,7 @@ class ProcessGroup {
   std::vector<Record> records_;  ///< of all members on the referee, else of this process
   Verdict verdict_;
   std::string broken_by_;  ///< the code of the error, empty: whole
-  std::vector<std::shared_ptr<const void>> kept_;
+  std::vector<std::shared_ptr<const void>> given_up_;  ///< memory of messages
 };
 
 }  // namespace helve::runtime

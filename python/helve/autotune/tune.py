@@ -22,11 +22,12 @@ from helve.autotune.results import Candidate, Tuned
 from helve.autotune.space import Point, name_of, points_of, refused, text_of
 from helve.bench import bench
 from helve.bench.devices import device_name
+from helve.caller import at_caller
 from helve.dist.processes import are_devices_of
 from helve.errors import Error, Warning, error, shown
 from helve.jit import JitBuilder, spec_of
 from helve.mesh import Mesh
-from helve.target import Kernel, at_caller, check_options, check_target, compile, core_function, mesh_shape
+from helve.target import Kernel, check_options, check_target, compile, core_function, mesh_shape
 
 
 def autotune(builder: Callable, space: Mapping[str, Sequence] | Sequence[Mapping], /, *args: Any,

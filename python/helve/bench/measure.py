@@ -15,11 +15,12 @@ from helve.arrays import dtype_name, is_array, is_on_cuda
 from helve.bench.clocks import Clock, CudaClock, CupyEvents, HostClock, TorchEvents
 from helve.bench.peaks import gpu_peaks, host_peaks
 from helve.bench.results import Results, Timing
+from helve.caller import at_caller
 from helve.dist.processes import are_devices_of
 from helve.errors import Error, error, shown
 from helve.jit import JitFunction
 from helve.script.prim_func import PrimFunc
-from helve.target import Kernel, at_caller
+from helve.target import Kernel
 
 _STATES = {"both": ("cold", "warm"), "cold": ("cold",), "warm": ("warm",)}
 _MOST_ROUNDS = 10_000

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from helve import _core
+from helve.caller import at_caller
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
 from helve.dist.moves import begun, identities, without_terms
-from helve.dist.processes import are_devices_of, at_the_call, device_of, group_of, placed
+from helve.dist.processes import are_devices_of, at_the_call, device_of, group_of
 from helve.dist.redistribution import Redistribution
 from helve.errors import Error
 
@@ -130,7 +131,7 @@ class _Steps:
             for call in self._calls:
                 call()
         except Error as fault:
-            raise placed(fault) from None
+            raise at_caller(fault) from None
 
 
 def _copy(source: Any, target: Any) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import sys
 import sysconfig
 import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from helve import _core, source
-from helve.errors import Error, error, from_diagnostic
+from helve import _core
+from helve.caller import at_caller
+from helve.errors import Error, error
 from helve.mesh import Mesh
 
 Arguments = ParamSpec("Arguments")
@@ -33,18 +33,9 @@ def at_the_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
         try:
             return function(*args, **kwargs)
         except Error as fault:
-            raise placed(fault) from None
+            raise at_caller(fault) from None
 
     return called
-
-
-def placed(fault: Error) -> Error:
-    """The error; with the place of the call by the user, if it has none."""
-    if fault.filename:
-        return fault
-    data, place = fault.diagnostic, source.span_of_call(source.outside(sys._getframe(1))[0])
-    fixes = data.help.split("\n") if data.help else []
-    return from_diagnostic(_core.Diagnostic(data.name, place, data.args, data.notes, fixes))
 
 
 @at_the_call

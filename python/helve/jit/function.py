@@ -12,6 +12,7 @@ from typing import Any
 
 from helve import _core, source
 from helve.arrays import is_on_cuda
+from helve.caller import at_caller
 from helve.errors import Error, error, shown
 from helve.jit.builder import JitBuilder
 from helve.jit.options import JitOptions
@@ -21,7 +22,7 @@ from helve.mesh import Mesh
 from helve.schedule import Schedule
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
-from helve.target import Kernel, at_caller, outputs_of
+from helve.target import Kernel, outputs_of
 
 
 class JitFunction(PrimFunc):

@@ -15,10 +15,11 @@ import torch
 
 from helve import _core
 from helve.arrays import dtype_name
+from helve.caller import at_caller
 from helve.errors import Error
 from helve.jit import JitBuilder, JitOptions, TensorSpec
 from helve.script.prim_func import PrimFunc
-from helve.target import at_caller, core_function, outputs_of
+from helve.target import core_function, outputs_of
 from helve.torch.functions import DEVICES, ShapesOfOutputs, schema
 from helve.torch.gradients import Named
 from helve.torch.registration import refused

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from helve.caller import at_caller
 from helve.errors import Error
-from helve.target import at_caller
 from helve.torch.registration import refused
 
 _NAMES = {torch.Tensor: "tensor", torch.dtype: "dtype of PyTorch", float: "number", int: "whole number", str: "string",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from helve import kernels
-from helve.target import at_caller
+from helve.caller import at_caller
 from helve.torch.calls import operator
 from helve.torch.library import Kernels, check_dtype, check_rows, checked, rows_of
 from helve.torch.registration import refused, register

@@ -13,12 +13,13 @@ import torch
 from helve import _core
 from helve.arguments import cast_integer
 from helve.arrays import dtype_name
+from helve.caller import at_caller
 from helve.errors import Error, error
 from helve.jit import JitFunction, jit
 from helve.outputs import Outputs
 from helve.schedule import Schedule
 from helve.script.prim_func import PrimFunc
-from helve.target import at_caller, outputs_of
+from helve.target import outputs_of
 from helve.torch.gradients import Named
 from helve.torch.registration import refused
 

@@ -13,10 +13,11 @@ import torch
 
 from helve import _core
 from helve.arrays import dtype_name
+from helve.caller import at_caller
 from helve.errors import Error, error
 from helve.jit import jit
 from helve.kernels.rows import DTYPES
-from helve.target import Kernel, at_caller
+from helve.target import Kernel
 from helve.torch.registration import refused
 
 

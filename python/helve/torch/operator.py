@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
+from helve.caller import at_caller
 from helve.errors import Error
 from helve.jit import JitBuilder, JitFunction
 from helve.schedule import Schedule
 from helve.script.prim_func import PrimFunc
-from helve.target import Kernel, at_caller
+from helve.target import Kernel
 from helve.torch.builders import BuilderBody
 from helve.torch.functions import FunctionBody
 from helve.torch.gradients import Named, gradient_function, matched

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from helve import kernels
+from helve.caller import at_caller
 from helve.kernels.gemm import ACTIVATIONS
 from helve.kernels.gemm_plan import FACTORS, OUTPUTS
-from helve.target import at_caller
 from helve.torch.calls import operator
 from helve.torch.library import Kernels, architecture, check_dtype, checked
 from helve.torch.matrices import column_sums

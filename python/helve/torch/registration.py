@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from helve.caller import at_caller
 from helve.errors import Error, error
 from helve.errors import shown as as_python
-from helve.target import at_caller
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)")
 _libraries: dict[str, torch.library.Library] = {}  # PyTorch forgets an operator whose library is gone

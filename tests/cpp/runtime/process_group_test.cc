@@ -40,7 +40,7 @@ void step(ProcessGroup& processes, const std::string& what, uint64_t hash = 1) {
       sends.push_back({other, reinterpret_cast<std::byte*>(&mine), sizeof mine});
       receives.push_back({other, reinterpret_cast<std::byte*>(&came[static_cast<size_t>(other)]), sizeof mine});
     }
-    processes.exchange(sends, receives, poll);
+    processes.exchange(sends, receives, {}, poll);
     for (int64_t other = 0; other < processes.size(); ++other) {
       if (other != mine && came[static_cast<size_t>(other)] != other) throw std::logic_error("another's message");
     }
@@ -184,7 +184,7 @@ TEST(ProcessGroup, FindsAMessageOfAnotherLengthWhereStepsAreNotCompared) {
     std::vector<std::byte> mine(8), theirs(processes.rank() == 0 ? 8 : 16);
     const Message send{1 - processes.rank(), mine.data(), 8};
     const Message receive{1 - processes.rank(), theirs.data(), static_cast<int64_t>(theirs.size())};
-    processes.run({"a step", 1}, poll, [&] { processes.exchange({&send, 1}, {&receive, 1}, poll); });
+    processes.run({"a step", 1}, poll, [&] { processes.exchange({&send, 1}, {&receive, 1}, {}, poll); });
   }));
   EXPECT_EQ(faults[0], "");
   EXPECT_EQ(faults[1], "error[HV0421]: process 0 cannot be reached in step 1, a step: another length\n"
