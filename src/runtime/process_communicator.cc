@@ -10,6 +10,7 @@
 
 #include "collective_moves.h"
 #include "helve/runtime/box_moves.h"
+#include "helve/support/hash.h"
 #include "helve/support/text.h"
 
 namespace helve::runtime {
@@ -113,33 +114,58 @@ void ProcessCommunicator::end_call(bool is_well) {
   processes_->mutex().unlock();
 }
 
-void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
-  CoreGroups group{{}, corners(r.mesh, r.axes)};
+/// What collectives of one form have in common.
+struct ProcessCommunicator::Form {
+  CoreGroups group;  ///< of this process
+  std::vector<int64_t> members;
+  ProcessStep step;
+};
+
+ProcessCommunicator::~ProcessCommunicator() = default;
+
+const ProcessCommunicator::Form& ProcessCommunicator::form_of(CollectiveKind kind, const CollectiveRequest& r) {
+  std::vector<int64_t> key = {static_cast<int64_t>(kind),
+                              static_cast<int64_t>(r.axes),
+                              r.dtype.code,
+                              r.dtype.bits,
+                              static_cast<int64_t>(r.op),
+                              r.root};
+  key.insert(key.end(), r.extents.begin(), r.extents.end());
+  constexpr size_t kForms = 1024;  // of plans whose extents differ from call to call
+  if (forms_.size() >= kForms) forms_.clear();
+  const auto [place, is_new] = forms_.try_emplace(std::move(key));
+  if (!is_new) return *place->second;
+  Form& form = *(place->second = std::make_unique<Form>());
+  form.group.members = corners(r.mesh, r.axes);
   for (int64_t base : corners(r.mesh, ~r.axes)) {
-    for (int64_t member : group.members) {
-      if (base + member == own_) group.bases = {base};
+    for (int64_t member : form.group.members) {
+      if (base + member == own_) form.group.bases = {base};
     }
   }
-  std::vector<int64_t> members;
-  for (int64_t member : group.members) members.push_back(group.bases.front() + member);
-
+  for (int64_t member : form.group.members) form.members.push_back(form.group.bases.front() + member);
   const std::vector<int64_t> extents(r.extents.begin(), r.extents.end());
   const std::string what =
       fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
-                  join(members, ", ", [](int64_t m) { return fmt::format("{}", m); }));
-  const std::string text =
-      fmt::format("{} {} {} of {}, {}, {}", what, name_of(r.op), r.root, plan_, calls_, ++count_[r.axes]);
-  const ProcessStep step{what, step_of(text).hash};
+                  join(form.members, ", ", [](int64_t member) { return fmt::format("{}", member); }));
+  form.step = {what, step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash};
+  return form;
+}
+
+void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
+  const Form& form = form_of(kind, r);
+  ProcessStep step = form.step;
+  step.hash = hash_mix(hash_mix(step.hash, calls_), ++count_[r.axes]);
   InterruptPoll nobody;
   InterruptPoll& poll = r.poll != nullptr ? *r.poll : nobody;
   // What nothing moves in still keeps the members together.
-  if (kind == CollectiveKind::Barrier) return processes_->begin(step, poll, ProcessGroup::Part::Takes, true, members);
+  if (kind == CollectiveKind::Barrier)
+    return processes_->begin(step, poll, ProcessGroup::Part::Takes, true, form.members);
   const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
   CollectiveRequest of_all = r;  // this process makes its side of the moves of others too
   of_all.cores = {};
   OwnMoves moves(r, own_, reduces);
-  list_moves(kind, of_all, group, moves);
-  processes_->run(step, poll, [&] { moves.run(*processes_, poll); }, members);
+  list_moves(kind, of_all, form.group, moves);
+  processes_->run(step, poll, [&] { moves.run(*processes_, poll); }, form.members);
 }
 
 }  // namespace helve::runtime

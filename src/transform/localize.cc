@@ -90,7 +90,8 @@ class Localizer {
   void check_accesses() const {
     const auto outside = [&](const Buffer* buffer, Span span) {
       if (!own_.contains(buffer)) return;
-      refuse(*buffer, "only T.mesh_tensor_copy accesses no other part", "copy its tiles by T.mesh_tensor_copy", span);
+      refuse(*buffer, "only T.mesh_tensor_copy is known to stay inside of it", "copy its tiles by T.mesh_tensor_copy",
+             span);
     };
     walk(f_.body, [&](const Stmt& s) {
       if (const Store* n = as<Store>(s)) outside(n->buffer.get(), s->span);

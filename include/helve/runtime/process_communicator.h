@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "helve/runtime/communicator.h"
 #include "helve/runtime/process_group.h"
@@ -17,6 +18,7 @@ class ProcessCommunicator final : public Communicator {
  public:
   /// `plan`: what all processes must mean by it.
   ProcessCommunicator(std::shared_ptr<ProcessGroup> processes, const std::string& plan);
+  ~ProcessCommunicator() override;
 
   /// Errors as of ProcessGroup as well.
   void run(CollectiveKind kind, const CollectiveRequest& request) override;
@@ -27,11 +29,15 @@ class ProcessCommunicator final : public Communicator {
   void end_call(bool is_well) override;
 
  private:
+  struct Form;
+  const Form& form_of(CollectiveKind kind, const CollectiveRequest& request);
+
   std::shared_ptr<ProcessGroup> processes_;
   int64_t own_;
   uint64_t plan_;                       ///< a hash
   uint64_t calls_ = 0;                  ///< that ended well
   std::map<uint64_t, uint64_t> count_;  ///< collectives of this call over these axes
+  std::map<std::vector<int64_t>, std::unique_ptr<Form>> forms_;
 };
 
 }  // namespace helve::runtime

@@ -51,13 +51,15 @@ TEST(Localize, RefusesWhatNeedsTheOthersParts) {
   };
   const Stmt read = m.copy(whole_region(m.a), whole_region(m.tile));
   const Stmt direct = store(m.tile, {idx(0), idx(0)}, load(m.a, {Expr(m.rid), idx(0)}));
-  EXPECT_EQ(told(m.function({direct})),
-            "on a mesh of processes each has its own part of 'A': only T.mesh_tensor_copy accesses no other part");
+  EXPECT_EQ(
+      told(m.function({direct})),
+      "on a mesh of processes each has its own part of 'A': only T.mesh_tensor_copy is known to stay inside of it");
   EXPECT_EQ(told(m.function({read, store(m.b, {Expr(m.rid), Expr(m.cid)}, f32(1))}, false)),
             "on a mesh of processes each has its own part of 'B': it is written, and no annotation says which part is "
             "whose");
-  EXPECT_EQ(told(m.function({tile_op(TileOpcode::Fill, {whole_region(m.b), f32(1)})})),
-            "on a mesh of processes each has its own part of 'B': only T.mesh_tensor_copy accesses no other part");
+  EXPECT_EQ(
+      told(m.function({tile_op(TileOpcode::Fill, {whole_region(m.b), f32(1)})})),
+      "on a mesh of processes each has its own part of 'B': only T.mesh_tensor_copy is known to stay inside of it");
 }
 
 }  // namespace
