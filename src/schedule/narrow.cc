@@ -192,19 +192,52 @@ class Narrowing {
     if (loop.loop == LoopKind::Thread || !out_.reason.empty()) return false;
     bool narrow = false;
     for (size_t d = 0; d < loop.vars.size(); ++d) {
-      std::vector<VarRef> kept = outer_;
-      kept.insert(kept.end(), around.vars.begin(), around.vars.end());
-      kept.push_back(loop.vars[d]);
-      std::optional<IntegerSet> all;
-      for (const auto& [visit, need] : needs_) {
-        if (!below.hold(visit) || !contains(need.vars, loop.vars[d])) continue;
-        const IntegerSet one = need.set->projected(kept);
-        all = all ? union_of(*all, one) : one;
-      }
+      const std::optional<IntegerSet> all = needed(below, loop.vars[d], around.vars);
       if (!all) return false;
       narrow |= add_range(loop, d, *all, around, begins, extents);
     }
     return narrow;
+  }
+
+  /// The variable's values that an iteration of the loop needs, given the variables `around` of the nest; nothing if no
+  /// statement that is needed stands below.
+  std::optional<IntegerSet> needed(const Visits& below, const VarRef& var, const std::vector<VarRef>& around) const {
+    std::vector<VarRef> kept = outer_;
+    kept.insert(kept.end(), around.begin(), around.end());
+    kept.push_back(var);
+    std::optional<IntegerSet> all;
+    for (const auto& [visit, need] : needs_) {
+      if (!below.hold(visit) || !contains(need.vars, var)) continue;
+      const IntegerSet one = need.set->projected(kept);
+      all = all ? union_of(*all, one) : one;
+    }
+    return all;
+  }
+
+  /// The first and the last value.
+  struct Ends {
+    Expr least, greatest;
+  };
+  static std::optional<Ends> ends_of(const IntegerSet& all, const VarRef& var) {
+    const std::optional<Expr> least = least_value(all, var, kBoundLimit),
+                              greatest = greatest_value(all, var, kBoundLimit);
+    return least && greatest ? std::optional(Ends{simplify(*least), simplify(*greatest)}) : std::nullopt;
+  }
+  static bool has_cases(const Ends& ends) {
+    bool found = false;
+    for (const Expr& end : {ends.least, ends.greatest}) {
+      walk(end, [&](const Expr& e) { found |= as_op(e, Op::Select) != nullptr; });
+    }
+    return found;
+  }
+
+  /// Those of a producer's loop are of a box where they differ from case to case: a stencil that reads a cross gets the
+  /// square around it.
+  std::optional<Ends> ends(const For& loop, size_t d, const IntegerSet& all, const Around& around) const {
+    const std::optional<Ends> exact = ends_of(all, loop.vars[d]);
+    if (role_ == NestRole::Consumer || around.vars.empty() || (exact && !has_cases(*exact))) return exact;
+    const std::optional<Ends> box = ends_of(*needed(visits_of(loop), loop.vars[d], {}), loop.vars[d]);
+    return box && (!exact || !has_cases(*box)) ? box : exact;
   }
 
   /// Adds the range of one variable; false if it is the old one.
@@ -217,16 +250,15 @@ class Narrowing {
       extents.back() = int_imm(0);
       return true;
     }
-    const std::optional<Expr> least = least_value(all, loop.vars[d], kBoundLimit),
-                              greatest = greatest_value(all, loop.vars[d], kBoundLimit);
-    if (!least || !greatest) {
+    const std::optional<Ends> found = ends(loop, d, all, around);
+    if (!found) {
       out_.reason = all.inexact().empty()
                         ? fmt::format("the bounds of '{}' there are no short expressions", loop.vars[d]->name)
                         : all.inexact();
       return false;
     }
     // Where nothing is needed the bounds have any value, so that they must be kept inside of the old ones.
-    Expr begin = simplify(*least), end = simplify(*greatest + int_imm(1));
+    Expr begin = found->least, end = simplify(found->greatest + int_imm(1));
     const Expr some = less(begin, end);
     if (!never(logical_and(some, less(begin, old_begin)), around)) begin = simplify(max(begin, old_begin));
     if (!never(logical_and(some, less(old_end, end)), around)) end = simplify(min(end, old_end));

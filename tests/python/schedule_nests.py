@@ -69,7 +69,9 @@ class Nest:
                 name, extent = next(self.names), self.random.choice([0, 1, 2, 3, 5, self.size])
                 self.lines.append(f"{pad}for {name} in T.serial({extent}):")
                 self.block(depth - 1, variables + [(name, extent)] if extent else variables, indent + 1)
-            elif depth > 1 and kind < 0.81:
+            elif depth > 1 and kind < 0.78:
+                self.counted(depth, variables, indent)
+            elif depth > 1 and kind < 0.82:
                 self.independent(variables, indent)
             elif depth and kind < 0.88:
                 self.lines.append(f"{pad}if {self.random.choice(variables)[0]} < 2:")
@@ -81,6 +83,14 @@ class Nest:
                 element = self.element(variables)
                 form, op = self.random.choice(FORMS[self.observed]), self.random.choice(OPERATORS[self.observed])
                 self.lines.append(pad + form.format(element, value, op))
+
+    def counted(self, depth, variables, indent):
+        """A loop that runs until a counter of its own has a value."""
+        pad, count = "    " * indent, f"n_{len(self.lines)}"
+        self.lines += [f"{pad}{count} = T.alloc_local((1,), 'int32')", f"{pad}{count}[0] = 0",
+                       f"{pad}while {count}[0] < {self.random.choice([0, 1, 2])}:"]
+        self.block(depth - 1, variables, indent + 1)
+        self.lines.append(f"{pad}    {count}[0] = {count}[0] + 1")
 
     def independent(self, variables, indent):
         """A loop over two variables without order: each iteration has an element of its own, and reads others."""

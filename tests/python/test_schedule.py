@@ -509,6 +509,13 @@ def test_forms_that_a_primitive_does_not_take():
     assert len(s) == 0
 
 
+def test_loops_inside_of_a_while_are_copied_with_it():
+    s = schedule("for i in T.serial(2):\n    X = T.alloc_local((1,), 'int32')\n    X[0] = 0\n    while X[0] < 3:\n"
+                 "        for j in T.serial(4):\n            A[i, j] = A[i, j] * 2 + i\n        X[0] = X[0] + 1")
+    s.unroll("i")
+    assert s.script().count("while") == 2
+
+
 def test_a_scheduled_product_on_both_targets():
     n, m, k = (T.dyn(name) for name in "nmk")
 

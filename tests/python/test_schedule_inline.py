@@ -73,6 +73,14 @@ for i in T.serial(10):
     )
 
 
+def test_a_store_inside_of_a_while_is_no_statement_of_its_own():
+    s = schedule("X = T.alloc_shared((4,), 'int32')\nn = T.alloc_local((1,), 'int32')\nn[0] = 0\nwhile n[0] < 2:\n"
+                 "    for x in T.serial(4):\n        X[x] = B[x, 0] * 2\n    n[0] = n[0] + 1\n"
+                 "for i in T.serial(4):\n    A[i, 0] = X[i]")
+    error = refused("HV1008", lambda: s.inline(s.store("X")))
+    assert "'X[x] = B[x, 0] * 2' is a part of a statement whose iterations have no numbers" in error.message
+
+
 def test_the_store_stays_while_others_read():
     s = schedule(
         "X = T.alloc_shared((10,), 'int32')\nfor x in T.serial(10):\n    X[x] = B[x, 1] + 1\n"

@@ -13,6 +13,7 @@
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/tensor/combine.h"
 #include "helve/ir/tensor/update.h"
+#include "helve/schedule/find.h"
 
 namespace helve::legality {
 
@@ -161,7 +162,8 @@ bool is_of_partial(const Rewrite& rewrite, const StmtNode& s) {
   return fills || rewrite.merged_by(s);
 }
 
-/// The instance of the old statement that the new one runs, as an origin says it.
+/// The instance of the old statement that the new one runs, as an origin says it. Variables of loops inside of a
+/// statement that counts as one have no value.
 Substitution instance_values(const RegionStatement& old, const RegionStatement& now, const LoopVarValues& named) {
   Substitution out;
   for (const auto& [var, value] : named) out[var.get()] = value;
@@ -174,6 +176,9 @@ Substitution instance_values(const RegionStatement& old, const RegionStatement& 
       out[var.get()] = is_around ? Expr(var) : simplify(substitute(last, out));
     }
   }
+  std::erase_if(out, [&](const auto& each) {
+    return std::none_of(old.vars.begin(), old.vars.end(), [&](const VarRef& var) { return var.get() == each.first; });
+  });
   return out;
 }
 
@@ -277,7 +282,12 @@ std::optional<Rewrite> make_rewrite(const Dependences& before, const Stmt& after
     Copy copy = copy_of(*was, origin->second->values);
     for (const InlinedValue& each : origin->second->inlined) {
       const RegionStatement* writer = statement_at(before.statements, each.before_visit);
-      HELVE_CHECK(writer, "a value of a store that is not in the old region");
+      if (!writer) {
+        const Stmt store(before.model.visits[each.before_visit].stmt);
+        fault.verdict = Verdict::Unknown;
+        fault.reason = fmt::format("'{}' is a part of a statement whose iterations have no numbers", head_text(store));
+        return std::nullopt;
+      }
       copy.inlined.push_back({each.load, std::make_shared<const Copy>(copy_of(*writer, each.values))});
     }
     out.copies.push_back(std::move(copy));

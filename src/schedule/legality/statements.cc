@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "helve/print/printer.h"
+#include "helve/schedule/find.h"
 #include "matcher.h"
 #include "rewrite.h"
 
@@ -39,11 +39,6 @@ void align_buffers(Rewrite& rewrite, const Copy& copy, bool by_tiles) {
   }
 }
 
-std::string first_line(const StmtNode& s) {
-  const std::string text = print(Stmt(&s));
-  return text.substr(0, text.find('\n'));
-}
-
 }  // namespace
 
 Legality check_statements(Rewrite& rewrite) {
@@ -60,8 +55,8 @@ Legality check_statements(Rewrite& rewrite) {
     Legality found;
     const Answer& where = matcher.difference();
     found.verdict = where.verdict;
-    found.reason = fmt::format("'{}' is not the statement '{}' that it comes from", first_line(*copy.now->stmt),
-                               first_line(*rewrite.was(copy).stmt));
+    found.reason = fmt::format("'{}' is not the statement '{}' that it comes from", head_text(Stmt(copy.now->stmt)),
+                               head_text(Stmt(rewrite.was(copy).stmt)));
     if (where.verdict == Verdict::Refuted) {
       found.fault = RewriteFault::Changed;
       found.first = instance_at(rewrite, copy, where.witness);
