@@ -179,9 +179,8 @@ class EvaluationCheck {
     PathConditions of(before_);
     of.add(step);
     if (!step.value && is_same_place(visit, step, values)) return true;
-    return std::all_of(of.conditions().begin(), of.conditions().end(), [&](const Expr& condition) {
-      return !changes(condition, before_.constant) && holds(visit, wanted, substitute(condition, values));
-    });
+    return std::all_of(of.conditions().begin(), of.conditions().end(),
+                       [&](const Expr& condition) { return holds(visit, wanted, substitute(condition, values)); });
   }
 
   /// Is a loop or branch around the new statement the old one, at the same values? Its instances are judged.
