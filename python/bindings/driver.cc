@@ -137,6 +137,15 @@ void bind_driver(py::module_& module) {
              }
              return out;
            })
+      .def("resources",
+           [](const CompiledKernel& k) {
+             py::list out;
+             for (const KernelUse& use : k.resources()) {
+               out.append(py::make_tuple(use.kernel, use.threads, use.registers, use.shared_bytes, use.local_bytes,
+                                         use.spilled_bytes, use.blocks));
+             }
+             return out;
+           })
       .def("schedules",
            [](const CompiledKernel& k) {
              py::list out;

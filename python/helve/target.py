@@ -5,7 +5,6 @@ The one way from a function to machine code: targets are implemented in the core
 
 from __future__ import annotations
 
-import html
 import site
 import sys
 import warnings
@@ -19,6 +18,8 @@ from helve.caller import at_caller
 from helve.dist.own_arguments import OwnArguments
 from helve.dist.processes import are_devices_of, group_of
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
+from helve.findings import BufferPlace, Choice, Proof, Resources
+from helve.log import check_log, log_compile
 from helve.mesh import Mesh
 from helve.notation import NotationFunction
 from helve.outputs import Outputs
@@ -27,7 +28,6 @@ from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
 from helve.spellings import architecture_meant, target_meant
-from helve.viz import Picture, draw_layout
 
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
@@ -36,99 +36,6 @@ _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fas
 # What other compilers call an option.
 _HABITS = {"out_idx": "in helve: out=-1, or the name of the parameter"}
 _OPTIONS_OF = {"arch": "cuda", "strict": "cuda", "stream_bytes": "llvm"}  # of one target only; `check` is the core's
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Proof:
-    """One question that the compiler asked about the program, and the answer.
-
-    Attributes:
-        kind: "shape" (operands have equal shapes), "bounds" (a subscript stays inside its buffer), "race" (iterations
-            of a loop are independent) or "async" (asynchronous copies are waited for before their buffers are used).
-        question: the statement in words.
-        verdict: "proved", "checked" (each call is checked, and refused unless it satisfies the condition) or "unknown";
-            a statement that every call violates is a compile error.
-        filename, lineno, column: the access or the loop; None when unknown. Lines and columns count from 1.
-        reason: why the answer is unknown; empty otherwise.
-        condition: what each call must satisfy, an expression of extents and parameters; empty unless checked.
-    """
-
-    kind: str
-    question: str
-    verdict: str
-    filename: str | None
-    lineno: int | None
-    column: int | None
-    reason: str
-    condition: str = ""
-
-    def __repr__(self) -> str:
-        place = f" ({self.filename}:{self.lineno}:{self.column})" if self.filename else ""
-        reason = f": {self.reason}" if self.reason else ""
-        needs = f": needs {self.condition}" if self.condition else ""
-        return f"<{self.verdict} {self.kind}: {self.question}{place}{reason}{needs}>"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Choice:
-    """How one tile operation, or one pipelined loop, is implemented.
-
-    Attributes:
-        operation: "T.copy", "T.Pipelined".
-        schedule: the implementation that was chosen, "cp_async"; what `dispatch=` names.
-        declined: (implementation, reason) of each that was tried before it.
-        filename, lineno, column: the operation; None when unknown. Lines and columns count from 1.
-    """
-
-    operation: str
-    schedule: str
-    declined: tuple[tuple[str, str], ...]
-    filename: str | None
-    lineno: int | None
-    column: int | None
-
-    def __repr__(self) -> str:
-        place = f" ({self.filename}:{self.lineno}:{self.column})" if self.filename else ""
-        reasons = "".join(f"; {name} declined: {reason}" for name, reason in self.declined)
-        return f"<{self.operation} by {self.schedule}{place}{reasons}>"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class BufferPlace:
-    """Where a buffer of a block is stored.
-
-    Attributes:
-        kernel: "k0" for the first kernel of the function.
-        name: the buffer's name.
-        domain: the extents that the layout covers, at least the buffer's own.
-        layout: a helve.Layout on the axes `tx` and `reg` of registers, on `m` of shared memory, or None if the buffer
-            is row-major in shared memory.
-        reason: "annotated" if the program gives the layout; why a buffer is in shared memory, or the purpose of the
-            layout that was chosen for it; empty otherwise.
-    """
-
-    kernel: str
-    name: str
-    domain: tuple[int, ...]
-    layout: _core.Layout | None
-    reason: str
-
-    def __repr__(self) -> str:
-        where = f"{self.layout} over {self.domain}" if self.layout is not None else "shared memory"
-        return f"<{self.kernel} {self.name}: {where}{': ' if self.reason else ''}{self.reason}>"
-
-    def picture(self) -> Picture | None:
-        """Who holds each element, and where, for a terminal or a notebook; None without a layout."""
-        return None if self.layout is None else draw_layout(self.layout, self.domain)
-
-    def show(self) -> None:
-        """Prints the row, and below it the picture's text."""
-        picture = self.picture()
-        print(self if picture is None else f"{self}\n{picture.text()}")
-
-    def _repr_html_(self) -> str:
-        picture = self.picture()
-        return f"<pre>{html.escape(repr(self))}</pre>{'' if picture is None else picture.svg()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +173,11 @@ class Kernel:
         return self._compiled.stages()
 
     def source(self, stage: str = "script") -> str:
-        """The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass.
+        """The text of a stage: "script", "lowered", "host", of target "llvm" also "llvm" and "asm", of "cuda" also
+        "cuda", "ptx" and "sass", or the name of a pass.
 
         Raises:
-            helve.Error: HV0804 for a stage that this kernel does not have.
+            helve.Error: HV0804 for a stage that this kernel does not have; HV0913 for "sass" without nvdisasm.
         """
         try:
             return self._text_of(stage)
@@ -308,6 +216,12 @@ class Kernel:
         """Where each buffer of a block is stored, in program order; empty for targets without threads."""
         return [BufferPlace(kernel, buffer.name, tuple(domain), layout, reason)
                 for kernel, buffer, layout, domain, reason in self._compiled.layouts()]
+
+    def resources(self) -> list[Resources]:
+        """The registers, the memory and the occupancy of each kernel, in the order of the generated text; empty for
+        targets other than GPUs.
+        """
+        return [Resources(*use) for use in self._compiled.resources()]
 
     def schedules(self) -> list[Choice]:
         """How pipelined loops and tile operations are implemented, in program order, with the reasons; empty for the
@@ -368,6 +282,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     """
     argument: int | str | None = None
     try:
+        check_log()
         check_options(options)
         argument = "target"
         if target is not None:
@@ -396,7 +311,9 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
     _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():
         warnings.warn(warning_from(diagnostic), stacklevel=2 + inside)
-    return Kernel(compiled, outputs, recipe, func.__doc__ if isinstance(func, PrimFunc) else None)
+    kernel = Kernel(compiled, outputs, recipe, func.__doc__ if isinstance(func, PrimFunc) else None)
+    log_compile(kernel)
+    return kernel
 
 
 def _compiled(function: _core.Function, recipe: _Recipe, mesh: _core.MeshShape | None) -> _core.CompiledKernel:

@@ -35,6 +35,7 @@ class InterfaceCollector {
 
   void visit(const Expr& e) {
     if (const Var* var = as<Var>(e)) return use(VarRef(var));
+    if (e && !seen_.insert(e.get()).second) return;  // what it uses is known by now
     dispatch(e, [&](const auto& node) { visit_fields(node); });
   }
 
@@ -97,6 +98,7 @@ class InterfaceCollector {
   }
 
   std::unordered_set<const Object*> known_;
+  std::unordered_set<const ExprNode*> seen_;
   KernelInterface found_;
 };
 

@@ -106,6 +106,19 @@ bool is_of_printing(const Diagnostic& warning, const std::vector<std::string>& n
   return false;
 }
 
+KernelUse use_of(const CudaKernel& kernel, const runtime::cuda::Cubin& cubin, const Machine& machine) {
+  const runtime::cuda::KernelResources* found = cubin.find(kernel.name);
+  HELVE_CHECK(found, fmt::format("the log of the compiler has no kernel {}", kernel.name));
+  const int64_t shared = kernel.shared_bytes + found->shared_bytes;
+  return {kernel.name,
+          kernel.threads,
+          found->registers,
+          shared,
+          found->local_bytes,
+          std::max(found->spill_store_bytes, found->spill_load_bytes),
+          machine.blocks_at_once(kernel.threads, found->registers, shared)};
+}
+
 class CudaCompiled final : public CompiledKernel {
  public:
   /// `options` name an architecture.
@@ -123,20 +136,22 @@ class CudaCompiled final : public CompiledKernel {
     check_shared_memory(source, host.kernels, machine_of(options_));
     complete_plan(host.plan, source);
     start = Clock::now();
-    runtime::cuda::CompileOptions toolchain;
-    toolchain.site_packages = options.site_packages;
-    toolchain.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
-    runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, options_.arch, toolchain);
+    toolchain_.site_packages = options.site_packages;
+    toolchain_.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
+    runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, options_.arch, toolchain_);
     times_.push_back({cubin.from_cache ? "cuda: load from cache" : "cuda: compile", seconds_since(start)});
     std::vector<std::string> names;
-    for (const CudaKernel& kernel : source.kernels) names.push_back(kernel.name);
+    for (const CudaKernel& kernel : source.kernels) {
+      names.push_back(kernel.name);
+      uses_.push_back(use_of(kernel, cubin, machine_of(options_)));
+    }
     for (const Diagnostic& warning : cubin.warnings) {
       if (!is_of_printing(warning, names, host.kernels)) warnings_.push_back(warning);
     }
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.
     const auto unaligned = [f = function_, form = lowered_.function, conditions = call_conditions(proofs_),
-                            arch = options_.arch, machine = machine_of(options_), toolchain] {
+                            arch = options_.arch, machine = machine_of(options_), toolchain = toolchain_] {
       const HostModule given = build_host(f, form, conditions);
       HostModule narrow = build_host(f, narrow_accesses(form, {}), conditions);
       for (size_t i = 0; i < narrow.kernels.size(); ++i) {  // without roles, the order of uses is another one
@@ -148,7 +163,7 @@ class CudaCompiled final : public CompiledKernel {
                                           toolchain);
     };
     executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
-                                                          toolchain, unaligned);
+                                                          toolchain_, unaligned);
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
@@ -157,13 +172,15 @@ class CudaCompiled final : public CompiledKernel {
   }
 
   std::vector<std::string> stages() const override {
-    std::vector<std::string> out = {"script", "lowered", "host", "cuda"};
+    std::vector<std::string> out = {"script", "lowered", "host", "cuda", "ptx", "sass"};
     for (const auto& [name, f] : lowered_.stages) {
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
     }
     out.push_back("narrow_accesses");
     return out;
   }
+
+  std::vector<KernelUse> resources() const override { return uses_; }
 
   std::vector<ScheduleChoice> schedules() const override { return lowered_.choices; }
 
@@ -175,6 +192,11 @@ class CudaCompiled final : public CompiledKernel {
     if (stage == "host") return runtime::to_text(executor_->plan());
     if (stage == "narrow_accesses") return print(narrow_accesses(lowered_.function, {}));
     if (stage == "cuda") return emit_cuda(kernels_, {false, true, machine_of(options_)}).text;
+    if (stage == "ptx") {
+      const std::string text = emit_cuda(kernels_, {true, true, machine_of(options_)}).text;
+      return runtime::cuda::ptx_text(text, function_->name, options_.arch, toolchain_);
+    }
+    if (stage == "sass") return runtime::cuda::machine_code_text(executor_->cubin(), toolchain_);
     for (const auto& [name, f] : lowered_.stages) {
       if (name == stage) return print(f);
     }
@@ -184,6 +206,8 @@ class CudaCompiled final : public CompiledKernel {
  private:
   Lowered lowered_;
   std::vector<KernelSource> kernels_;
+  runtime::cuda::CompileOptions toolchain_;
+  std::vector<KernelUse> uses_;
   std::unique_ptr<runtime::cuda::Executor> executor_;
 };
 

@@ -15,7 +15,7 @@ constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 struct Row {
   int arch;
-  int64_t shared_bytes, block_shared_bytes, cluster_blocks;
+  int64_t resident_threads, resident_blocks, shared_bytes, block_shared_bytes, cluster_blocks;
   // Of the product.
   int64_t processors, last_cache;
   double bandwidth, float64, tf32, bits16, bits8;  // bytes and operations per second, in units of 10^12
@@ -23,16 +23,16 @@ struct Row {
 
 // Architectures before Hopper have no clusters; data-centre GPUs support 16 blocks, 8 is the portable maximum.
 constexpr std::array<Row, 10> kRows = {{
-    {80, 164 * kKiB, 163 * kKiB, 1, 108, 40 * kMiB, 2.04, 19.5, 156, 312, 624},    // A100, 80 GB
-    {86, 100 * kKiB, 99 * kKiB, 1, 72, 6 * kMiB, 0.60, 0, 0, 0, 0},                // A10
-    {87, 164 * kKiB, 163 * kKiB, 1, 16, 4 * kMiB, 0.20, 0, 0, 0, 0},               // Orin
-    {89, 100 * kKiB, 99 * kKiB, 1, 142, 96 * kMiB, 0.86, 0, 0, 0, 0},              // L40
-    {90, 228 * kKiB, 227 * kKiB, 16, 132, 50 * kMiB, 3.35, 67, 494.5, 989, 1979},  // H100 SXM
-    {100, 228 * kKiB, 227 * kKiB, 16, 148, 126 * kMiB, 8.0, 0, 0, 0, 0},           // B200
-    {103, 228 * kKiB, 227 * kKiB, 16, 148, 126 * kMiB, 8.0, 0, 0, 0, 0},           // B300
-    {110, 228 * kKiB, 227 * kKiB, 8, 20, 0, 0, 0, 0, 0, 0},                        // Thor
-    {120, 100 * kKiB, 99 * kKiB, 8, 170, 96 * kMiB, 1.79, 0, 0, 0, 0},             // RTX 5090
-    {121, 100 * kKiB, 99 * kKiB, 8, 48, 24 * kMiB, 0.27, 0, 0, 0, 0},              // GB10
+    {80, 2048, 32, 164 * kKiB, 163 * kKiB, 1, 108, 40 * kMiB, 2.04, 19.5, 156, 312, 624},    // A100, 80 GB
+    {86, 1536, 16, 100 * kKiB, 99 * kKiB, 1, 72, 6 * kMiB, 0.60, 0, 0, 0, 0},                // A10
+    {87, 1536, 16, 164 * kKiB, 163 * kKiB, 1, 16, 4 * kMiB, 0.20, 0, 0, 0, 0},               // Orin
+    {89, 1536, 24, 100 * kKiB, 99 * kKiB, 1, 142, 96 * kMiB, 0.86, 0, 0, 0, 0},              // L40
+    {90, 2048, 32, 228 * kKiB, 227 * kKiB, 16, 132, 50 * kMiB, 3.35, 67, 494.5, 989, 1979},  // H100 SXM
+    {100, 2048, 32, 228 * kKiB, 227 * kKiB, 16, 148, 126 * kMiB, 8.0, 0, 0, 0, 0},           // B200
+    {103, 2048, 32, 228 * kKiB, 227 * kKiB, 16, 148, 126 * kMiB, 8.0, 0, 0, 0, 0},           // B300
+    {110, 1536, 24, 228 * kKiB, 227 * kKiB, 8, 20, 0, 0, 0, 0, 0, 0},                        // Thor
+    {120, 1536, 24, 100 * kKiB, 99 * kKiB, 8, 170, 96 * kMiB, 1.79, 0, 0, 0, 0},             // RTX 5090
+    {121, 1536, 24, 100 * kKiB, 99 * kKiB, 8, 48, 24 * kMiB, 0.27, 0, 0, 0, 0},              // GB10
 }};
 
 Machine machine_of(const Row& row, std::string name) {
@@ -42,6 +42,8 @@ Machine machine_of(const Row& row, std::string name) {
   out.arch = row.arch;
   out.processors = row.processors;
   out.block_threads = 1024;
+  out.resident_threads = row.resident_threads;
+  out.resident_blocks = row.resident_blocks;
   out.registers = 65536;
   out.thread_registers = 255;
   out.shared_bytes = row.shared_bytes;

@@ -19,6 +19,17 @@ int64_t Machine::launch_registers(int64_t threads) const {
   return std::min(thread_registers, registers / threads / kUnit * kUnit);
 }
 
+int64_t Machine::blocks_at_once(int64_t threads, int64_t registers_each, int64_t shared) const {
+  constexpr int64_t kLanes = 32, kWarps = 4, kUnit = 256, kReserved = 1024;  // how a multiprocessor gives them out
+  const auto rounded = [](int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; };
+  const int64_t warps = (threads + kLanes - 1) / kLanes;
+  int64_t blocks = std::min(resident_blocks, resident_threads / kLanes / warps);
+  if (const int64_t of_warp = rounded(registers_each * kLanes, kUnit); of_warp > 0) {
+    blocks = std::min(blocks, registers / of_warp / kWarps * kWarps / warps);
+  }
+  return std::min(blocks, shared_bytes / (shared + kReserved));
+}
+
 namespace {
 
 int64_t host_vector_bytes() {

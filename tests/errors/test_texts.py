@@ -34,7 +34,8 @@ OF_CPP = {
     "runtime": {
         "ArgumentCount", "ScalarArgumentCount", "NegativeArgumentExtent", "MissingData", "ArgumentDevice",
         "CudaDriverMissing", "CudaDriverOutdated", "CudaCallFailed", "CudaDeviceMissing", "NvrtcMissing",
-        "RegisterSpills", "LocalArrays", "NvccMissing", "CacheUnusable", "CacheLimit", "CudaArchitectureMismatch",
+        "RegisterSpills", "LocalArrays", "NvccMissing", "NvdisasmMissing", "CacheUnusable", "CacheLimit",
+        "CudaArchitectureMismatch",
         "DeviceArgument", "MixedDevices", "GridSize", "BlockThreads", "ResidentBlocks",
         "ForbiddenInCapture", "ClusterSize",
         # What processes do differently takes several of them; the tests have threads that stand for processes.

@@ -34,6 +34,8 @@ LAYERS = [
     "viz",
     "layout",
     "cute",
+    "findings",
+    "log",
     "language",
     "script",
     "notation",

@@ -70,6 +70,17 @@ struct BufferLayout {
   std::string reason;            ///< why it is not in registers, and why it has its layout; may be empty
 };
 
+/// What a kernel takes of a GPU.
+struct KernelUse {
+  std::string kernel;  ///< its name in the generated text
+  int64_t threads;     ///< of a block
+  int64_t registers;   ///< of a thread, at its begin
+  int64_t shared_bytes;  ///< of a block
+  int64_t local_bytes;   ///< of a thread: spilled registers, and arrays that do not fit registers
+  int64_t spilled_bytes;  ///< of a thread: the larger one of what is stored and what is loaded
+  int64_t blocks;  ///< that a multiprocessor runs at the same time
+};
+
 /// A compiled function. Immutable; any number of threads may call it.
 class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
  public:
@@ -90,6 +101,9 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
 
   /// The buffers of every kernel, in program order. Empty for targets without threads.
   virtual std::vector<BufferLayout> layouts() const { return {}; }
+
+  /// What each kernel takes, in the order of their launches in the text. Empty for targets other than GPUs.
+  virtual std::vector<KernelUse> resources() const { return {}; }
 
   const FunctionRef& function() const { return function_; }
   Target target() const { return options_.target; }

@@ -26,6 +26,8 @@ struct Machine {
 
   // Of a processor, and of a block of threads on it.
   int64_t block_threads = 1;       ///< maximum of one block
+  int64_t resident_threads = 0;    ///< maximum of a processor
+  int64_t resident_blocks = 0;     ///< maximum of a processor
   int64_t registers = 0;           ///< of 32 bits, of one processor
   int64_t thread_registers = 0;    ///< maximum of one thread
   int64_t shared_bytes = 0;        ///< of a processor
@@ -49,6 +51,9 @@ struct Machine {
   int64_t value_registers(int64_t threads) const;
   /// Registers with which each thread of a block of `threads` begins, if the block has the processor for itself.
   int64_t launch_registers(int64_t threads) const;
+  /// Blocks of so many threads, with these registers each, and of so much shared memory that a processor of a GPU runs
+  /// at the same time.
+  int64_t blocks_at_once(int64_t threads, int64_t registers_each, int64_t shared) const;
 };
 
 /// The row of an architecture ("sm_90a", as NVRTC names it), or of the nearest older one if it stands between two of

@@ -2,12 +2,15 @@
 // The cheap tests come first and decide most pairs.
 #include "conflicts.h"
 
+#include <numeric>
+
 #include "helve/analysis/instance_pair.h"
 #include "helve/analysis/stepped.h"
 #include "helve/arith/facts.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
+#include "residues.h"
 #include "witness.h"
 
 namespace helve::barriers {
@@ -129,6 +132,13 @@ Expr any_like(const Expr& e) {
   return any * int_imm(known.modulus) + int_imm(known.remainder);
 }
 
+/// The offsets where the bases are any integers with their residues: bases differ by any multiple of the modulus.
+ComparedOffsets offsets_of(const Place& earlier, const Place& later) {
+  const Residue one = residue_of(earlier.base_value, {}), other = residue_of(later.base_value, {});
+  return {earlier.offset_value + int_imm(one.remainder), later.offset_value + int_imm(other.remainder),
+          std::gcd(one.modulus, other.modulus)};
+}
+
 /// Do conditions on it become many cases?
 bool is_costly(const Expr& e) {
   bool found = false;
@@ -193,6 +203,7 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
   BlockAccess one = table_.access(a), other = table_.access(b);
   if (!one.thread || !other.thread) return false;
   const std::vector<Place>&places = table_.places(a), &others = table_.places(b);
+  std::vector<ComparedOffsets> compared;
   bool costly = false;
   for (size_t d = 0; d < places.size(); ++d) {
     const bool known = places[d].base && others[d].base && is_own(places[d].offset_value, one) &&
@@ -202,9 +213,12 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
       continue;
     }
     const bool is_same = places[d].base == others[d].base && !(carried && places[d].depth == table_.depth(a));
-    const Expr begin = any_like(places[d].base_value);
+    const Expr begin = any_like(places[d].base_value),
+               begin_of_other = is_same ? begin : any_like(others[d].base_value);
     one.indices[d] = begin + places[d].offset_value;
-    other.indices[d] = (is_same ? begin : any_like(others[d].base_value)) + others[d].offset_value;
+    other.indices[d] = begin_of_other + others[d].offset_value;
+    compared.push_back(is_same ? ComparedOffsets{places[d].offset_value, others[d].offset_value, 0}
+                               : offsets_of(places[d], others[d]));
     costly |= is_costly(places[d].base_value) || is_costly(others[d].base_value);
   }
   if (!costly) return false;
@@ -212,6 +226,7 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
     each->loop = table_.kernel_loop();
     keep_own(*each);
   }
+  if (const std::optional<bool> counted = threads_apart(one, other, compared)) return *counted;
   ++work_.queries;
   std::vector<VarRef> vars;
   const Expr conflict = Pair(one, other, false, table_).conflict(&vars);

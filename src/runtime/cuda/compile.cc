@@ -78,17 +78,14 @@ std::string take(std::string_view& text) {
   return out;
 }
 
-Cubin compile_now(const Toolchain& compiler, std::string_view source, const std::string& name, const std::string& arch,
-                  const std::vector<std::string>& flags) {
+Toolchain::Result compile_now(const Toolchain& compiler, std::string_view source, const std::string& name,
+                              const std::string& arch, const std::vector<std::string>& flags) {
   Toolchain::Result result = compiler.compile(source, name, arch, flags);
   if (!result.compiled) {
     HELVE_FAIL(fmt::format("{} does not compile what helve wrote for {}:\n{}\n--- {}\n{}", compiler.text(), arch,
                            result.log, name, source));
   }
-  Cubin out;
-  out.bytes = std::move(result.bytes);
-  out.log = std::move(result.log);
-  return out;
+  return result;
 }
 
 }  // namespace
@@ -117,7 +114,9 @@ Cubin compile_cubin(std::string_view source, const std::string& name, const std:
     out.log = take(rest);
     out.from_cache = true;
   } else {
-    out = compile_now(*compiler, source, name, arch, options.flags);
+    Toolchain::Result made = compile_now(*compiler, source, name, arch, options.flags);
+    out.bytes = std::move(made.bytes);
+    out.log = std::move(made.log);
     std::string payload;
     put(payload, out.bytes);
     put(payload, out.log);
@@ -129,6 +128,13 @@ Cubin compile_cubin(std::string_view source, const std::string& name, const std:
   out.warnings = warnings_of(out.kernels);
   if (cache_fault) out.warnings.push_back(std::move(*cache_fault));
   return out;
+}
+
+std::string ptx_text(std::string_view source, const std::string& name, const std::string& arch,
+                     const CompileOptions& options) {
+  const std::shared_ptr<const Toolchain> compiler = choose(options);
+  check_architecture(*compiler, arch);
+  return compile_now(*compiler, source, name, "compute_" + arch.substr(3), options.flags).bytes;
 }
 
 }  // namespace helve::runtime::cuda

@@ -3,16 +3,15 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <mutex>
 
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 #include "toolchain.h"
+#include "toolkit_folders.h"
 
 namespace helve::runtime::cuda {
 
@@ -32,6 +31,8 @@ struct Functions {
   int (*nvrtcCompileProgram)(NvrtcProgram, int, const char* const*);
   int (*nvrtcGetCUBINSize)(NvrtcProgram, size_t*);
   int (*nvrtcGetCUBIN)(NvrtcProgram, char*);
+  int (*nvrtcGetPTXSize)(NvrtcProgram, size_t*);
+  int (*nvrtcGetPTX)(NvrtcProgram, char*);
   int (*nvrtcGetProgramLogSize)(NvrtcProgram, size_t*);
   int (*nvrtcGetProgramLog)(NvrtcProgram, char*);
   const char* (*nvrtcGetErrorString)(int);
@@ -39,20 +40,9 @@ struct Functions {
 
 constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
-/// Folders that may contain the library, in search order: pip's wheels, then toolkits, newest first.
+/// Folders that may contain the library, in search order.
 std::vector<fs::path> folders(const std::vector<std::string>& site_packages) {
-  std::vector<fs::path> out;
-  for (const std::string& site : site_packages) {
-    for (const char* inside : {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"}) out.push_back(fs::path(site) / inside);
-  }
-  std::vector<fs::path> toolkits;
-  std::error_code fault;
-  for (fs::directory_iterator it("/usr/local", fault), end; !fault && it != end; it.increment(fault)) {
-    if (it->path().filename().string().starts_with("cuda")) toolkits.push_back(it->path() / "lib64");
-  }
-  std::ranges::sort(toolkits, std::greater<>());
-  out.insert(out.end(), toolkits.begin(), toolkits.end());
-  return out;
+  return toolkit_folders(site_packages, {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"}, "lib64");
 }
 
 /// NVRTC opens its library of built-ins by name and finds it by its own run path, which does not work if dlopen is
@@ -112,6 +102,8 @@ class Nvrtc final : public Toolchain {
     HELVE_BIND(nvrtcCompileProgram);
     HELVE_BIND(nvrtcGetCUBINSize);
     HELVE_BIND(nvrtcGetCUBIN);
+    HELVE_BIND(nvrtcGetPTXSize);
+    HELVE_BIND(nvrtcGetPTX);
     HELVE_BIND(nvrtcGetProgramLogSize);
     HELVE_BIND(nvrtcGetProgramLog);
     HELVE_BIND(nvrtcGetErrorString);
@@ -154,9 +146,12 @@ class Nvrtc final : public Toolchain {
       if (out.log.empty()) out.log = call_.nvrtcGetErrorString(outcome);
       return out;
     }
-    check(call_.nvrtcGetCUBINSize(program, &bytes), "nvrtcGetCUBINSize");
+    const bool ptx = makes_ptx(arch);
+    check(ptx ? call_.nvrtcGetPTXSize(program, &bytes) : call_.nvrtcGetCUBINSize(program, &bytes), "nvrtcGet...Size");
     out.bytes.resize(bytes);
-    check(call_.nvrtcGetCUBIN(program, out.bytes.data()), "nvrtcGetCUBIN");
+    check(ptx ? call_.nvrtcGetPTX(program, out.bytes.data()) : call_.nvrtcGetCUBIN(program, out.bytes.data()),
+          ptx ? "nvrtcGetPTX" : "nvrtcGetCUBIN");
+    while (ptx && !out.bytes.empty() && out.bytes.back() == '\0') out.bytes.pop_back();
     return out;
   }
 

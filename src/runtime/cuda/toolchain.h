@@ -9,6 +9,9 @@
 
 namespace helve::runtime::cuda {
 
+/// Does a compile for the architecture give PTX, not a cubin? It does for virtual ones, "compute_90a".
+inline bool makes_ptx(std::string_view arch) { return arch.starts_with("compute_"); }
+
 /// A compiler that is available.
 class Toolchain {
  public:

@@ -241,6 +241,36 @@ TEST(Toolchains, AreMissedByName) {
             "error[HV0909]: nvcc cannot be run: " + silent + " does not tell its version" + help);
 }
 
+/// What the machine code is said to be, or the fault, with that program for it.
+std::string machine_code_by(const std::string& program) {
+  setenv("HELVE_NVDISASM", program.c_str(), 1);
+  std::string out;
+  try {
+    out = machine_code_text({"sm_80", "the image", {}, {}, {}, {}, false});
+  } catch (const UserError& error) {
+    out = error.what();
+  }
+  unsetenv("HELVE_NVDISASM");
+  return out;
+}
+
+TEST(Toolchains, MachineCodeIsPrintedByAProgram) {
+  const TemporaryFolder folder;
+  const auto script = [&](const std::string& name, const std::string& body) {
+    const std::string path = folder.path() + "/" + name;
+    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  };
+  EXPECT_EQ(machine_code_by(script("prints", "echo \"$1\"; cat \"$2\"")), "--print-code\nthe image");
+  const std::string fault = "error[HV0913]: nvdisasm, which prints machine code, cannot be run: ";
+  const std::string help =
+      "\nhelp: pip install nvidia-cuda-nvdisasm, put it on PATH, or name it by HELVE_NVDISASM";
+  EXPECT_EQ(machine_code_by("/none/nvdisasm"), fault + "/none/nvdisasm: No such file or directory" + help);
+  const std::string failing = script("failing", "echo no image; exit 3");
+  EXPECT_EQ(machine_code_by(failing), fault + failing + " failed: no image\n" + help);
+}
+
 TEST(Toolchains, ALibraryThatIsNoNvrtcIsRefused) {
   EXPECT_EQ(with({{"HELVE_NVRTC", "libm.so.6"}}, Compiler::Nvrtc).substr(0, 110),
             std::string("error[HV0905]: NVRTC, the compiler of CUDA C, cannot be loaded: the library has no function "

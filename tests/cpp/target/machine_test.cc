@@ -38,6 +38,22 @@ TEST(Machine, RegistersOfAThread) {
   EXPECT_EQ(any_gpu().value_registers(1024), 40);   // of 64
 }
 
+/// By NVIDIA's occupancy calculator.
+TEST(Machine, BlocksOfAMultiprocessor) {
+  const Machine ampere = *gpu_machine("sm_80"), ada = *gpu_machine("sm_89"), hopper = *gpu_machine("sm_90a");
+  EXPECT_EQ(ampere.blocks_at_once(256, 32, 0), 8) << "threads";
+  EXPECT_EQ(ampere.blocks_at_once(32, 16, 0), 32) << "blocks";
+  EXPECT_EQ(ada.blocks_at_once(32, 16, 0), 24);
+  EXPECT_EQ(ampere.blocks_at_once(256, 128, 0), 2) << "registers";
+  EXPECT_EQ(ampere.blocks_at_once(256, 65, 0), 3) << "given out in units of 8 a thread";
+  EXPECT_EQ(ampere.blocks_at_once(32, 46, 0), 32) << "40 warps have room";
+  EXPECT_EQ(ampere.blocks_at_once(128, 46, 0), 10);
+  EXPECT_EQ(hopper.blocks_at_once(384, 168, 0), 1);
+  EXPECT_EQ(hopper.blocks_at_once(128, 32, 75 << 10), 3) << "shared memory, with what the system takes of it";
+  EXPECT_EQ(hopper.blocks_at_once(128, 32, 76 << 10), 2);
+  EXPECT_EQ(ada.blocks_at_once(1024, 64, 0), 1);
+}
+
 TEST(Machine, PeaksAreOfTheTypesThatTensorCoresTake) {
   const auto has = [](const Machine& m, DType type) {
     return std::any_of(m.peaks.begin(), m.peaks.end(), [&](const Peak& each) { return each.type == type; });

@@ -57,6 +57,14 @@ std::optional<int> architecture_number(std::string_view arch);
 Cubin compile_cubin(std::string_view source, const std::string& name, const std::string& arch,
                     const CompileOptions& options = {});
 
+/// The PTX that compile_cubin's compiler makes on its way, with the same arguments and errors; not cached.
+std::string ptx_text(std::string_view source, const std::string& name, const std::string& arch,
+                     const CompileOptions& options = {});
+
+/// The cubin's machine code (SASS) as nvdisasm prints it: HELVE_NVDISASM, that of pip's wheels in
+/// `options.site_packages`, of a toolkit in /usr/local, or of PATH. UserError NvdisasmMissing.
+std::string machine_code_text(const Cubin& cubin, const CompileOptions& options = {});
+
 /// The kernels that a log of `ptxas -v` describes.
 std::vector<KernelResources> read_ptxas_log(std::string_view log);
 

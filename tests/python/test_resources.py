@@ -1,0 +1,59 @@
+"""What kernels take of a GPU, PTX and machine code: by the assembler, without a GPU."""
+
+import shutil
+
+import helve
+import pytest
+from helve import T
+from nvrtc import needs_nvrtc
+
+
+def tiles(threads, rows, dispatch="cp_async"):
+    @T.prim_func
+    def tiles(A: T.Tensor((1024, 1024), "float32"), B: T.Tensor((1024, 1024), "float32")):
+        with T.Kernel(1024 // rows, threads=threads) as b:
+            tile = T.alloc_shared((rows, 1024), "float32")
+            T.copy(A[b * rows : (b + 1) * rows, :], tile, dispatch=dispatch)
+            for i, j in T.Parallel(rows, 1024):
+                B[b * rows + i, j] = tile[i, j] * 2.0
+
+    return tiles
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("threads", "rows", "arch", "blocks"),
+                         [(256, 8, "sm_90a", 6), (256, 32, "sm_90a", 1), (1024, 1, "sm_90a", 2),
+                          (1024, 1, "sm_89", 1), (32, 1, "sm_80", 32), (64, 8, "sm_86", 3)])
+def test_blocks_of_a_multiprocessor(threads, rows, arch, blocks):
+    (use,) = helve.compile(tiles(threads, rows), target="cuda", arch=arch).resources()
+    assert (use.kernel, use.threads, use.shared_bytes) == ("tiles_0", threads, rows * 4096)
+    assert 8 <= use.registers <= 64
+    assert (use.local_bytes, use.spilled_bytes) == (0, 0)
+    assert use.blocks == blocks
+    assert repr(use) == (f"<tiles_0: {threads} threads with {use.registers} registers, {rows * 4096} bytes of shared "
+                         f"memory a block; {blocks} blocks a multiprocessor>")
+
+
+def test_other_targets_take_nothing_of_a_gpu():
+    assert helve.compile(tiles(256, 8, "")).resources() == []
+
+
+@needs_nvrtc
+def test_ptx_of_the_architecture():
+    text = helve.compile(tiles(256, 8), target="cuda", arch="sm_90a").source("ptx")
+    assert ".target sm_90a" in text
+    assert ".entry tiles_0(" in text
+    assert text.endswith("\n")
+
+
+@needs_nvrtc
+def test_machine_code(monkeypatch):
+    kernel = helve.compile(tiles(256, 8), target="cuda", arch="sm_80")
+    if shutil.which("nvdisasm"):
+        assert "EXIT" in kernel.source("sass")
+    monkeypatch.setenv("HELVE_NVDISASM", "/none/nvdisasm")
+    with pytest.raises(helve.Error) as caught:
+        kernel.source("sass")
+    assert caught.value.code == "HV0913"
+    assert caught.value.message == ("nvdisasm, which prints machine code, cannot be run: /none/nvdisasm: No such file "
+                                    "or directory")
