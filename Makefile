@@ -40,6 +40,13 @@ test-long: install tests ## sanitizer builds of the usual tests, then larger fuz
 	@$(MAKE) --no-print-directory sanitized FOLDER=$(BUILD)-tsan SANITIZE=thread
 	@HELVE_TEST_LONG=1 $(PY) tests/run.py --build $(BUILD)
 
+docs: install .stamps/docs ## build the site of the documentation: build/site/html/index.html
+	@$(PY) docs/site/build.py $(BUILD)/site
+
+.stamps/docs: pyproject.toml .ci/requirements.py .stamps/venv
+	@$(PY) -m pip install -qq -r <($(PY) .ci/requirements.py docs)
+	@touch $@
+
 wheel: venv ## build the wheel into dist/
 	@$(PY) -m pip wheel -qq $(PIP_BUILD) -w dist . && ls -l dist
 
@@ -93,4 +100,4 @@ sanitized: venv
 	@ninja -C $(FOLDER) -j$(JOBS) --quiet
 	@$(PY) tests/run.py --build $(FOLDER) --only-cpp
 
-.PHONY: help demo test tests test-long lint format wheel clean distclean packages venv build install sanitized
+.PHONY: help demo test tests test-long lint format docs wheel clean distclean packages venv build install sanitized
