@@ -47,11 +47,11 @@ docs: install .stamps/docs ## build the site of the documentation: build/site/ht
 	@$(PY) -m pip install -qq -r <($(PY) .ci/requirements.py docs)
 	@touch $@
 
-wheel: venv ## build the wheel into dist/
-	@$(PY) -m pip wheel -qq $(PIP_BUILD) -w dist . && ls -l dist
+wheel: packages ## build a wheel for each Python from 3.10 to 3.13 that is found into dist/, and try each
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) .ci/wheels $(BUILD)-wheels
 
 clean: ## remove what was built (the Python environment stays)
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan dist .stamps/build .stamps/install
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-wheels dist .stamps/build .stamps/install
 
 distclean: clean ## remove the Python environment as well
 	rm -rf $(VENV) .stamps
