@@ -40,11 +40,18 @@ test-long: install tests ## sanitizer builds of the usual tests, then larger fuz
 	@$(MAKE) --no-print-directory sanitized FOLDER=$(BUILD)-tsan SANITIZE=thread
 	@HELVE_TEST_LONG=1 $(PY) tests/run.py --build $(BUILD)
 
-wheel: venv ## build the wheel into dist/
-	@$(PY) -m pip wheel -qq $(PIP_BUILD) -w dist . && ls -l dist
+docs: install .stamps/docs ## build the site of the documentation: build/site/html/index.html
+	@$(PY) docs/site/build.py $(BUILD)/site
+
+.stamps/docs: pyproject.toml .ci/requirements.py .stamps/venv
+	@$(PY) -m pip install -qq -r <($(PY) .ci/requirements.py docs)
+	@touch $@
+
+wheel: packages ## build a wheel for each Python from 3.10 to 3.13 that is found into dist/, and try each
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) .ci/wheels $(BUILD)-wheels
 
 clean: ## remove what was built (the Python environment stays)
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan dist .stamps/build .stamps/install
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-wheels dist .stamps/build .stamps/install
 
 distclean: clean ## remove the Python environment as well
 	rm -rf $(VENV) .stamps
@@ -93,4 +100,4 @@ sanitized: venv
 	@ninja -C $(FOLDER) -j$(JOBS) --quiet
 	@$(PY) tests/run.py --build $(FOLDER) --only-cpp
 
-.PHONY: help demo test tests test-long lint format wheel clean distclean packages venv build install sanitized
+.PHONY: help demo test tests test-long lint format docs wheel clean distclean packages venv build install sanitized

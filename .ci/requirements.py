@@ -3,7 +3,7 @@
 The lists stand there and nowhere else; pip can install the project's own lists only together with the project, which
 cannot be built before its build requirements are in.
 
-    python .ci/requirements.py [extra...]
+    python .ci/requirements.py [extra...]      "build" is the list of what builds it
 """
 
 import sys
@@ -17,7 +17,8 @@ except ModuleNotFoundError:  # Python 3.10
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 extras = project["project"]["optional-dependencies"]
 if sys.argv[1:]:
-    lists = [extras[name] for name in sys.argv[1:]]
+    named = {**extras, "build": project["build-system"]["requires"]}
+    lists = [named[name] for name in sys.argv[1:]]
 else:
     lists = [project["build-system"]["requires"], project["project"]["dependencies"], extras["dev"]]
 print("\n".join(requirement for part in lists for requirement in part))

@@ -3,14 +3,19 @@
 Names, parameters, defaults and messages stand once, in the tables; a test fails when a page is older than they are.
 
 Run it: ``python docs/generate.py``. With ``--outputs`` it also runs the examples and writes what they print into the
-pages; look at the difference before you keep it. With ``--check`` it writes nothing and fails when a page would change.
+pages; look at the difference before you keep it. With ``--tutorials`` it runs the tutorials and stores what they print.
+With ``--check`` it writes nothing and fails when a page would change.
 """
 
 import argparse
 import contextlib
+import datetime
 import io
 import linecache
+import os
+import platform
 import re
+import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -232,11 +237,65 @@ def with_outputs(text: str, page: str) -> str:
     return "".join(parts) + text[done:]
 
 
+# -- pictures ---------------------------------------------------------------------------------------------------------
+
+PICTURE = re.compile(r"^<!-- picture: (.+) -->$", re.M)
+
+
+def with_pictures(text: str, page: str) -> str:
+    """The page with the drawing of each `<!-- picture: expression -->` in its place.
+
+    The expression gives a picture of `helve.viz`, in the namespace of the examples above it. They run only on a page
+    that has one.
+    """
+    namespace: dict = {"__name__": "page"}
+    parts, done = [], 0
+    ahead = list(examples(text)) if PICTURE.search(text) else []
+    for mark in PICTURE.finditer(text):
+        line = text.count("\n", 0, mark.start()) + 1
+        while ahead and ahead[0].line < line:
+            run(ahead.pop(0), page, namespace)
+        svg = " ".join(eval(mark[1], namespace).svg().split("\n")).strip()
+        parts += [text[done : mark.start()], f'<div class="picture">{svg}</div>']
+        done = mark.end()
+    return "".join(parts) + text[done:]
+
+
+# -- tutorials --------------------------------------------------------------------------------------------------------
+
+
+def output_file(program: Path) -> Path:
+    """Where the output of a tutorial is stored; its first line says the machine and the date."""
+    return program.parent / "outputs" / f"{program.stem}.txt"
+
+
+def machine() -> str:
+    """This machine and this day; also that it is busy, if it is."""
+    model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    name = model[1].strip() if model else platform.machine()
+    cores = len(os.sched_getaffinity(0))
+    busy = " with other work" if os.getloadavg()[0] > cores / 2 else ""
+    return f"{cores} cores of {name}{busy}, {datetime.date.today()}"
+
+
+def record_tutorials() -> None:
+    """Runs every tutorial and stores what it prints."""
+    for program in sorted((FOLDER.parent / "tutorials").glob("*.py")):
+        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
+        output = output_file(program)
+        output.parent.mkdir(exist_ok=True)
+        output.write_text(f"# {machine()}\n{done.stdout}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a page is stale")
     parser.add_argument("--outputs", action="store_true", help="run the examples and write what they print")
+    parser.add_argument("--tutorials", action="store_true", help="run the tutorials and store what they print")
     arguments = parser.parse_args()
+    if arguments.tutorials:
+        record_tutorials()
+        return 0
     check = arguments.check
     stale = 0
     for path in PAGES:

@@ -7,6 +7,7 @@ import matrix_kernel_cases as cases
 import numpy as np
 import pytest
 import test_attention
+import test_attention_backward
 
 import helve
 from helve import kernels
@@ -24,6 +25,12 @@ def test_small_sequences(name, arch):
     check(test_attention.call(name, arch))
 
 
+@pytest.mark.parametrize("name", test_attention_backward.CALLS)
+@pytest.mark.parametrize("arch", sorted({"sm_80", ARCH}))
+def test_gradients_of_small_sequences(name, arch):
+    check(cases.attention_backward(**test_attention_backward.CALLS[name], arch=arch))
+
+
 SHAPES = [(1, 1), (1, 1000), (128, 128), (300, 77), (77, 300), (513, 1025), (1024, 1024)]
 
 
@@ -33,6 +40,13 @@ def test_sequences_of_any_length(shape, head):
     """Tiles of the plan, of both dtypes, with and without a mask."""
     check(cases.attention(*shape, head, "bfloat16", heads=4, heads_kv=2, batch=2, lse=True, arch=ARCH))
     check(cases.attention(*shape, head, "float16", heads=3, causal=True, lse=True, arch=ARCH))
+
+
+@pytest.mark.parametrize("head", [64, 128])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gradients_of_sequences_of_any_length(shape, head):
+    check(cases.attention_backward(*shape, head, "bfloat16", heads=4, heads_kv=2, batch=2, arch=ARCH))
+    check(cases.attention_backward(*shape, head, "float16", heads=3, causal=True, arch=ARCH))
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -59,10 +59,13 @@ def test_losses_and_rotations():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_agrees_with_pytorch(causal):
-    q, k, v = torch.randn(2, 4, 70, 128).bfloat16(), *(torch.randn(2, 2, 70, 128).bfloat16() for _ in range(2))
-    wanted = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=causal,
-                                                              enable_gqa=True)
-    torch.testing.assert_close(ht.attention(q, k, v, causal=causal).double(), wanted, rtol=2e-2, atol=2e-2)
+    given = [torch.randn(2, heads, 70, 128).bfloat16().requires_grad_() for heads in (4, 2, 2)]
+    exact = [each.detach().double().requires_grad_() for each in given]
+    wanted = torch.nn.functional.scaled_dot_product_attention(*exact, is_causal=causal, enable_gqa=True)
+    got, do = ht.attention(*given, causal=causal), torch.randn(2, 4, 70, 128).bfloat16()
+    torch.testing.assert_close(got.double(), wanted, rtol=2e-2, atol=2e-2)
+    for mine, right in zip(torch.autograd.grad(got, given, do), torch.autograd.grad(wanted, exact, do.double())):
+        torch.testing.assert_close(mine.double(), right, rtol=2e-2, atol=5e-2)
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

@@ -10,6 +10,8 @@ import numpy as np
 from kernel_cases import STEP, Call
 
 from helve import kernels
+from helve.kernels.attention_backward import keys_backward, queries_backward
+from helve.kernels.attention_plan import plan_attention_backward
 
 DTYPES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16),
           "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2)}
@@ -72,4 +74,45 @@ def attention(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, 
     function = kernels.attention(heads, head, dtype, heads_kv=heads_kv, causal=causal, lse=lse, scale=scale, **tuning)
     # Weights, at most 1, are rounded to the dtype before they multiply values.
     return Call(function, inputs, [result, sums][: 1 + lse], [DTYPES[dtype], np.dtype(np.float32)][: 1 + lse],
-                rtol=STEP[dtype], atol=STEP[dtype] / 2 * np.abs(V).max(initial=1.0))
+                rtol=STEP[dtype], atol=(STEP[dtype] / 2 + 1e-6) * np.abs(V).max(initial=1.0))
+
+
+def attention_backward(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, causal=False, scale=None,
+                       part=None, **tuning):
+    """The gradients of attention of M queries and N keys; `part`: those of the kernel for "queries", or for "keys"."""
+    rng = np.random.default_rng(M + 7 * N + 31 * head)
+    group = heads // (heads_kv or heads)
+    shapes = [(batch, heads, M, head), *[(batch, heads // group, N, head)] * 2, (batch, heads, M, head)]
+    inputs = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
+    q, k, v, do = inputs
+    Q, K, V, DO = (each.astype(np.float64) for each in inputs)
+    K, V = (np.repeat(each, group, axis=1) for each in (K, V))
+    factor = head**-0.5 if scale is None else scale
+    scores = Q @ np.swapaxes(K, 2, 3) * factor
+    if causal:
+        scores[..., np.arange(N) > np.arange(M)[:, None] + N - M] = -np.inf
+    top = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+    total = weights.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        lse = np.where(total == 0, -np.inf, top + np.log(total))[..., 0].astype(np.float32)
+    weights = weights / np.where(total == 0, 1, total)
+    o = (weights @ V).astype(DTYPES[dtype])
+    D = (o.astype(np.float64) * DO).sum(axis=-1)
+    ds = weights * (DO @ np.swapaxes(V, 2, 3) - D[..., None]) * factor
+    shape = (batch, heads // group, group, N, head)
+    own = lambda x: x.reshape(shape).sum(axis=2)  # noqa: E731 - of the heads that one of K serves
+    dq, dk, dv = ds @ K, own(np.swapaxes(ds, 2, 3) @ Q), own(np.swapaxes(weights, 2, 3) @ DO)
+    size = max(np.abs(each).max(initial=1.0) for each in (dq, dk, dv))
+    if part is None:
+        function = kernels.attention_backward(heads, head, dtype, heads_kv=heads_kv, causal=causal, scale=scale,
+                                              **tuning)
+        given, expected = [q, k, v, o, lse, do], [dq, dk, dv]
+    else:
+        builder = {"queries": queries_backward, "keys": keys_backward}[part]
+        function = builder(heads, head, dtype, heads_kv or heads, causal, factor,
+                           plan_attention_backward(head, dtype, **tuning))
+        given, expected = [q, k, v, lse, D.astype(np.float32), do], [dq] if part == "queries" else [dk, dv]
+    # Weights and gradients of scores are rounded to the dtype before they are multiplied.
+    return Call(function, given, expected, [DTYPES[dtype]] * len(expected), rtol=STEP[dtype],
+                atol=(STEP[dtype] + 3e-6) * size)

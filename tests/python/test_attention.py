@@ -26,6 +26,7 @@ CALLS = {
     "no key": {"M": 3, "N": 0, "lse": True},
     "a scale": {"M": 8, "N": 24, "scale": 0.5, "dtype": "float16"},
     "head 128": {"M": 17, "N": 33, "head": 128, "heads": 1, "causal": True},
+    "float32": {"M": 17, "N": 33, "heads": 1, "dtype": "float32", "causal": True, "lse": True},
     "head 256": {"M": 17, "N": 18, "head": 256, "heads": 1, "dtype": "float16", "lse": True},
 }
 names = pytest.mark.parametrize("name", CALLS)
@@ -57,7 +58,8 @@ def test_at_every_stage(name, arch):
         arguments = attention.arguments()
         helve.testing.interpret(form, *arguments, check="all")
         attention.check(arguments)
-    assert _core.print(stages[-1][1]).count("T.wgmma(" if arch == "sm_90a" else "T.mma(") >= 2
+    products = _core.print(stages[-1][1]).count("T.wgmma(" if arch == "sm_90a" else "T.mma(")
+    assert products == 0 if CALLS[name].get("dtype") == "float32" else products >= 2
 
 
 @pytest.mark.parametrize("unaligned", [False, True])
@@ -90,13 +92,14 @@ def test_it_spills_nothing(head, causal, arch):
 
 
 def test_plans():
-    assert plan_attention(128) == AttentionPlan(128, 128, 256, 2, 132, True)
+    assert plan_attention(128) == AttentionPlan(128, 128, 256, 2, 132, True, "tensor_cores")
     assert plan_attention(256).keys < plan_attention(128).keys
     assert not plan_attention(64, arch="sm_80").registers
+    assert plan_attention(64, "float32").dispatch == ""
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"dtype": "float32"}, "dtype is one of bfloat16, float16, not 'float32'"),
+    ({"dtype": "float64"}, "dtype is one of bfloat16, float16, float32, not 'float64'"),
     ({"head": 96}, "head is one of 64, 128, 256, not 96"),
     ({"heads": 0}, "heads is a whole number of 1 or more, not 0"),
     ({"heads_kv": 0}, "heads_kv is a whole number of 1 or more, not 0"),

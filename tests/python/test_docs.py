@@ -94,7 +94,7 @@ def anchors(text):
 
 def broken_links(path):
     """Relative links of a page to files or headings that are not there."""
-    text = make.FENCE.sub("", path.read_text())
+    text = re.sub(r"`[^`\n]*`", "", make.FENCE.sub("", path.read_text()))
     for target in re.findall(r"(?<!\\)\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", target):
             continue

@@ -128,19 +128,57 @@ def test_products_of_other_types():
     close(made, 0.5 * e[0].double() @ e[1].double().mT, torch.bfloat16)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("causal", [False, True])
-def test_attention_agrees_with_pytorch(causal, dtype):
-    (q, k, v), (Q, K, V) = tensors([(2, 4, 7, 64), (2, 2, 7, 64), (2, 2, 7, 64)], dtype)
-    wanted = F.scaled_dot_product_attention(Q, K, V, is_causal=causal, scale=0.2, enable_gqa=True)
+def sdpa(q, k, v, causal=False, scale=None):
+    """Attention by its definition; the last query is aligned to the last key, and a row without a key is 0."""
+    k, v = (each.repeat_interleave(q.shape[1] // each.shape[1], dim=1) for each in (k, v))
+    if not causal or q.shape[2] == k.shape[2]:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+    seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(k.shape[2] - q.shape[2])
+    first = (~seen.any(1)).sum()
+    rest = F.scaled_dot_product_attention(q[:, :, first:], k, v, attn_mask=seen[first:], scale=scale)
+    return torch.cat([torch.zeros_like(q[:, :, :first]), rest], dim=2)
+
+
+ATTENTIONS = {
+    "plain": ({}, [(2, 2, 70, 64), *[(2, 2, 41, 64)] * 2]),
+    "causal": ({"causal": True}, [(1, 2, 72, 64), *[(1, 2, 72, 64)] * 2]),
+    "causal, more keys": ({"causal": True}, [(1, 1, 5, 128), *[(1, 1, 150, 128)] * 2]),
+    "causal, fewer keys": ({"causal": True}, [(1, 1, 90, 64), *[(1, 1, 20, 64)] * 2]),
+    "grouped": ({"causal": True, "scale": 0.2}, [(2, 4, 33, 64), *[(2, 2, 40, 64)] * 2]),
+    "head 128": ({}, [(1, 2, 17, 128), *[(1, 1, 33, 128)] * 2]),
+    "one query, one key": ({}, [(1, 1, 1, 64)] * 3),
+}
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*((name, torch.float32) for name in ATTENTIONS),
+                                             ("grouped", torch.float16), ("grouped", torch.bfloat16),
+                                             ("head 128", torch.bfloat16)], ids=str)
+def test_attention_agrees_with_pytorch(name, dtype):
+    options, shapes = ATTENTIONS[name]
+    check(functools.partial(ht.attention, **options), functools.partial(sdpa, **options), shapes, dtype)
+
+
+def test_attention_of_heads_without_a_gradient():
+    (q, k, v), (Q, K, V) = tensors([(1, 2, 7, 256)] * 3, torch.float16)
     with torch.no_grad():
-        close(ht.attention(q, k, v, causal=causal, scale=0.2), wanted.detach(), dtype)
+        close(ht.attention(q, k, v, causal=True), sdpa(Q, K, V, causal=True).detach(), torch.float16)
 
 
-@pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "softmax", "swiglu", "cross_entropy", "rope", "gemm"])
+def test_attention_without_queries_or_keys():
+    for queries, keys in ((0, 5), (5, 0)):
+        q, k, v = (torch.randn(1, 2, n, 64, requires_grad=True) for n in (queries, keys, keys))
+        o = ht.attention(q, k, v)
+        o.sum().backward()
+        assert o.shape == q.shape and not o.any() and not any(each.grad.any() for each in (q, k, v))
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "layer_norm", "softmax", "swiglu", "cross_entropy", "rope", "gemm",
+                                  "attention"])
 def test_one_graph_with_gradients(name):
     operator, shapes, dtype = ht.gemm, [(5, 24), (24, 10), (10,)], torch.bfloat16
-    if name != "gemm":
+    if name == "attention":
+        operator, shapes = functools.partial(ht.attention, causal=True), [(1, 2, 7, 64)] * 3
+    elif name != "gemm":
         operator, _, shapes = CASES[name]
         dtype = torch.float32
     compiled = torch.compile(lambda *given: operator(*(each + 1 for each in given)) * 2, backend="aot_eager",
@@ -173,8 +211,6 @@ CHECKED = {
 def test_pytorch_finds_nothing_wrong(name):
     operator, shapes, others, dtype = CHECKED[name]
     given, _ = tensors(shapes, dtype)
-    if name == "attention":  # no gradient to check
-        given = [each.detach() for each in given]
     torch.library.opcheck(operator.default, (*given, *others), atol=1e-2, rtol=1e-2)
 
 
@@ -184,6 +220,13 @@ def test_gradients_are_those_of_the_result(name):
     operator, _, shapes = CASES[name]
     given, _ = tensors([tuple(min(extent, 8) for extent in shape) for shape in shapes], torch.float32)
     assert torch.autograd.gradcheck(operator, given, eps=1e-2, atol=1e-2, rtol=1e-2, nondet_tol=0.0)
+
+
+def test_gradients_of_attention_are_those_of_the_result():
+    """By finite differences along random directions: those of single elements are as many as there are products."""
+    given, _ = tensors([(1, 2, 3, 64), *[(1, 1, 4, 64)] * 2], torch.float32)
+    assert torch.autograd.gradcheck(functools.partial(ht.attention, causal=True), given, eps=1e-2, atol=1e-2,
+                                    rtol=1e-2, fast_mode=True, nondet_tol=0.0)
 
 
 def test_tensors_with_gaps_and_without_elements():
@@ -281,11 +324,10 @@ help: pass (batch, heads_kv, keys, head) of that dtype, where heads_kv divides t
     "values": (lambda: ht.attention(*[torch.zeros(1, 1, n, 64).half() for n in (4, 3, 2)]), """\
 error[HV0108]: 'helve.torch.attention' cannot take float16[1, 1, 2, 64] for 'v': k is float16[1, 1, 3, 64]
 help: give both the same shape"""),
-    "gradient of attention": (lambda: ht.attention(*[torch.zeros(1, 1, 2, 64, requires_grad=True).half()] * 3)
+    "gradient of attention": (lambda: ht.attention(*[torch.zeros(1, 1, 2, 256, requires_grad=True).half()] * 3)
                               .sum().backward(), """\
-error[HV0108]: 'helve::attention' cannot take a gradient for 'backward': it has none
-help: call it on tensors that require no gradient, or under torch.no_grad(); helve.torch.op takes a kernel for \
-gradients as backward="""),
+error[HV0108]: 'helve::attention' cannot take a gradient for 'backward': heads of 256 elements have none
+help: use heads of 64 or 128 elements where gradients are wanted"""),
     "gradient of 8 bits": (lambda: ht.gemm(*[x.to(torch.float8_e5m2).requires_grad_()] * 2, transpose_b=True)
                            .sum().backward(), """\
 error[HV0108]: 'helve::gemm' cannot take a gradient for 'backward': products with a scale, and of 8-bit floats, have \

@@ -7,6 +7,7 @@ A builder takes sizes, an element type and tuning parameters and returns a funct
 from __future__ import annotations
 
 from helve.kernels.attention import attention
+from helve.kernels.attention_backward import attention_backward
 from helve.kernels.cross_entropy import cross_entropy
 from helve.kernels.cross_entropy_backward import cross_entropy_backward
 from helve.kernels.gemm import gemm
@@ -22,6 +23,7 @@ from helve.kernels.transpose import transpose
 
 __all__ = [
     "attention",
+    "attention_backward",
     "column_sums",
     "cross_entropy",
     "cross_entropy_backward",

@@ -24,7 +24,7 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
     Args:
         heads: heads of Q.
         head: elements of a query: 64, 128 or 256.
-        dtype: of Q, K, V and O: "bfloat16" or "float16".
+        dtype: of Q, K, V and O: "bfloat16" or "float16", or "float32", which is multiplied without tensor cores.
         heads_kv: heads of K and V, which divide `heads`: each serves heads / heads_kv heads of Q in sequence.
         causal: does a query see no later key? The last query is aligned to the last key: query i of M sees keys
             0 .. i + N - M of N.
@@ -36,7 +36,7 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
         ValueError: an argument is out of its range.
     """
     check_attention(heads, heads_kv, head, dtype, scale)
-    plan = plan_attention(head, **tuning)
+    plan = plan_attention(head, dtype, **tuning)
     heads_kv = heads_kv or heads
     group = heads // heads_kv
     to_log2 = (head**-0.5 if scale is None else scale) * math.log2(math.e)  # exp2 takes scores with the scale folded in
@@ -72,7 +72,7 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
                 for j in T.Pipelined(turns, num_stages=stages):
                     T.copy(K[z, h // group, j * columns : j * columns + columns, :], k)
                     T.copy(V[z, h // group, j * columns : j * columns + columns, :], v)
-                    T.gemm(q, k, s, transpose_B=True, clear=True, dispatch="tensor_cores")
+                    T.gemm(q, k, s, transpose_B=True, clear=True, dispatch=plan.dispatch)
                     if j * columns + columns > T.min(N, seen):
                         for m, n in T.Parallel(rows, columns):
                             if j * columns + n >= (T.min(N, seen + m) if causal else N):
@@ -90,7 +90,7 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
                     for m, n in T.Parallel(rows, head):
                         o[m, n] = o[m, n] * before[m]
                     T.copy(s, p)
-                    T.gemm(p, v, o, dispatch="tensor_cores")
+                    T.gemm(p, v, o, dispatch=plan.dispatch)
                 for m, n in T.Parallel(rows, head):
                     o[m, n] = T.if_then_else(total[m] == 0.0, 0.0, o[m, n] / total[m])
                 T.copy(o, O[z, h, i : i + rows, :])
