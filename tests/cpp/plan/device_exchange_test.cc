@@ -120,7 +120,8 @@ TEST_F(DeviceExchangeTest, AFirstRunInACapture) {
   std::deque<Case> cases;
   cases.emplace_back(derive(Transfer(same, same)), Parts(same, false), Parts(same, false), Parts(same, false));
   runtime::cuda::fake_state().capture_status = 1;
-  EXPECT_NE(run(cases, kInt32).find("compares steps, which a CUDA graph cannot record"), std::string::npos);
+  EXPECT_NE(run(cases, kInt32).find("connects processes at its first call, which a CUDA graph cannot record"),
+            std::string::npos);
 }
 
 }  // namespace
