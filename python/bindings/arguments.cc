@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 
+#include "dlpack_capsule.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/round_to_odd.h"
@@ -338,27 +339,6 @@ int device_type_of(const Buffer& parameter, py::handle value) {
     not_an_array(parameter, value, "its __dlpack_device__ gives no pair of integers");
   }
   return type;
-}
-
-/// What `__dlpack__` gives. Exporters of before DLPack 1.0 know no `max_version`.
-py::object capsule_of(py::handle value, const py::dict& asked) {
-  try {
-    return value.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 0), **asked);
-  } catch (py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-  }
-  return value.attr("__dlpack__")(**asked);
-}
-
-/// What a capsule holds. It is another's to delete from now on, as DLPack demands: whatever code runs before the call,
-/// nobody else can take it.
-template <class Managed>
-std::shared_ptr<Managed> taken(const py::object& capsule, const char* name, const char* used) {
-  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  if (PyCapsule_SetName(capsule.ptr(), used) != 0) throw py::error_already_set();
-  return {managed, [](Managed* each) {
-            if (each->deleter != nullptr) each->deleter(each);
-          }};
 }
 
 /// `read()`, with what Python code of the array raises as the reason why it is none for helve.

@@ -29,6 +29,8 @@ void bind_axe(pybind11::module_& module);
 void bind_plan(pybind11::module_& module);
 /// helve.dist: the processes of a mesh.
 void bind_processes(pybind11::module_& module);
+/// helve.dist: the GPUs of the processes of a mesh; after bind_processes.
+void bind_nccl(pybind11::module_& module);
 void bind_axe_algebra(pybind11::module_& module, pybind11::class_<Layout>& layout);
 void bind_axe_bridges(pybind11::module_& module, pybind11::class_<Layout>& layout);
 

@@ -15,6 +15,7 @@ PYBIND11_MODULE(_core, module) {
   helve::python::bind_notation(module);
   helve::python::bind_schedule(module);
   helve::python::bind_processes(module);
+  helve::python::bind_nccl(module);
   helve::python::bind_driver(module);
   helve::python::bind_cuda(module);
   helve::python::bind_machine(module);

@@ -7,6 +7,7 @@
 #include "bindings.h"
 #include "helve/plan/rank_exchange.h"
 #include "helve/runtime/mpi/mpi_group.h"
+#include "helve/runtime/tcp/tcp_group.h"
 #include "helve/support/sha256.h"
 #include "waiting.h"
 
@@ -96,6 +97,18 @@ void bind_processes(py::module_& module) {
                   "be, before the system's.\n    timeout: seconds without a message after which a wait ends.\n    "
                   "check: are steps compared before they are done?\n\nRaises:\n    helve.Error: no MPI, or another one "
                   "(HV0417).")
+      .def_static("tcp",
+                  [](int64_t rank, int64_t size, const std::string& address, double timeout, bool check) {
+                    InterruptPoll poll(interrupt_hook());
+                    const Unlocked unlocked;
+                    return runtime::tcp_group({rank, size, address}, {timeout, check}, poll);
+                  },
+                  py::arg("rank"), py::arg("size"), py::arg("address"), py::arg("timeout"), py::arg("check"),
+                  "Those that meet at an address by TCP. Called on all of them.\n\nArgs:\n    rank: the number of this "
+                  "process, from 0.\n    size: how many there are.\n    address: \"host:port\", where process 0 "
+                  "listens; one process alone needs none.\n    timeout: seconds after which they give up to meet, and "
+                  "without a message after which a wait ends.\n    check: are steps compared before they are "
+                  "done?\n\nRaises:\n    helve.Error: they do not meet (HV0426).")
       .def_property_readonly("rank", [](const ProcessGroup& self) { return self.rank(); })
       .def_property_readonly("size", [](const ProcessGroup& self) { return self.size(); })
       .def("require_size", [](const ProcessGroup& self, int64_t devices) { self.require_size(devices); },
@@ -113,11 +126,11 @@ void bind_processes(py::module_& module) {
       .def("broadcast", &broadcast, py::arg("what"), py::arg("text"), py::arg("root"),
            "The text of the root, of equal length on all processes. Raises as `begin`.")
       .def("finalize",
-           [](ProcessGroup& self) {
+           [](ProcessGroup& self, bool by_mpi) {
              const Unlocked unlocked;
-             runtime::finalize_mpi(self);
+             by_mpi ? runtime::finalize_mpi(self) : runtime::finalize_tcp(self);
            },
-           "Ends the group, and MPI if helve began it.");
+           py::arg("by_mpi"), "Ends the group, and MPI if helve began it.\n\nArgs:\n    by_mpi: is it one of MPI?");
   py::class_<PreparedRankMoves>(module, "PreparedRankMoves",
                                 "What a process does in a step, between its arrays: call it, on all processes.")
       .def(py::init<std::shared_ptr<ProcessGroup>, const CollectiveStep&, const py::object&, const py::object&,

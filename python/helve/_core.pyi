@@ -306,6 +306,21 @@ class ProcessGroup:
             helve.Error: no MPI, or another one (HV0417).
         """
 
+    @staticmethod
+    def tcp(rank: int, size: int, address: str, timeout: float, check: bool) -> ProcessGroup:
+        """Those that meet at an address by TCP. Called on all of them.
+
+        Args:
+            rank: the number of this process, from 0.
+            size: how many there are.
+            address: "host:port", where process 0 listens; one process alone needs none.
+            timeout: seconds after which they give up to meet, and without a message after which a wait ends.
+            check: are steps compared before they are done?
+
+        Raises:
+            helve.Error: they do not meet (HV0426).
+        """
+
     @property
     def rank(self) -> int: ...
     @property
@@ -326,8 +341,49 @@ class ProcessGroup:
     def broadcast(self, what: str, text: str, root: int) -> bytes:
         """The text of the root, of equal length on all processes. Raises as `begin`."""
 
-    def finalize(self) -> None:
-        """Ends MPI if helve began it."""
+    def finalize(self, by_mpi: bool) -> None:
+        """Ends the group, and MPI if helve began it.
+
+        Args:
+            by_mpi: is it one of MPI?
+        """
+
+class NcclWorld:
+    """The GPUs of processes, one each. They are connected at the first step."""
+
+    def __init__(self, processes: ProcessGroup, ordinal: int, paths: Sequence[str], timeout: float) -> None:
+        """
+        Args:
+            ordinal: the GPU of this process.
+            paths: where NCCL's library may be, before the system's.
+            timeout: seconds after which what does not end is an error.
+        """
+
+    def end(self) -> None:
+        """Ends its communicators."""
+
+class PreparedDeviceMoves:
+    """What a process does in a step, between its arrays on its GPU: call it, on all processes."""
+
+    def __init__(self, world: NcclWorld, step: CollectiveStep, source: Any, target: Any, like: Any,
+                 site_packages: Sequence[str], compares: bool, allocate: Callable[[int], Any]) -> None:
+        """Moves from this process's part, None where it holds nothing, to the new one, of the dtype of `like`, on whose
+        library's current stream they are.
+
+        Args:
+            site_packages: folders that may contain pip's NVRTC.
+            compares: do processes compare the step before it is done?
+            allocate: gives an array of so many bytes on the GPU.
+
+        Raises:
+            helve.Error: a dtype without that reduction (HV0624), a target that cannot be written (HV0610, HV0643).
+        """
+
+    def __call__(self) -> None:
+        """Raises helve.Error: HV0419 to HV0423, HV0427, HV0428, HV0430, HV0431, HV0926."""
+
+def device_parts_overlap(source: Any, target: Any) -> bool:
+    """Do the arrays on a GPU, or elements of the second, share memory? None has none."""
 
 class PreparedRankMoves:
     """What a process does in a step, between its arrays: call it, on all processes."""

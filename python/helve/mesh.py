@@ -24,7 +24,8 @@ class Mesh:
     Args:
         shape: extents, each 1 or more.
         names: one axis name a dimension; ("x", "y") cut to the number of dimensions by default.
-        device: "host" (this process), "mpi" or "cuda".
+        device: "host" (this process), "mpi" (a process for each core, on CPUs) or "cuda" (a process with a GPU for each
+            device).
 
     Raises:
         helve.Error: HV0412 for an extent below 1, 2**31 cores or more, names that do not match the shape, or an unknown

@@ -40,10 +40,11 @@ OF_CPP = {
         "ForbiddenInCapture", "ClusterSize",
         # What processes do differently takes several of them; the tests have threads that stand for processes.
         "ProcessCount", "ProcessesDiffer", "ProcessLate", "ProcessLost", "ProcessesBroken", "ProcessRefused",
+        "NcclCallFailed", "DeviceStepLate",
     },
 }
 # Those of programs that take several processes; tests of such state the exact text.
-OF_PROCESSES = {"ArgumentDistribution", "NotOfOwnPart"}
+OF_PROCESSES = {"ArgumentDistribution", "NotOfOwnPart", "ProcessesUnmet", "NcclMissing", "PartDevice", "SharedDevice"}
 
 
 @dataclass(frozen=True)

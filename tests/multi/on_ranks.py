@@ -1,4 +1,4 @@
-"""Functions in several processes, by mpirun: what each of them returned, or the error that it ended with.
+"""Functions in several processes, by mpirun or TCP: what each of them returned, or the error that it ended with.
 
     on_ranks(4, "test_file", "function", argument)
 
@@ -18,15 +18,16 @@ import pytest
 HERE = Path(__file__).parent
 
 
-def on_ranks(count, file, function, *arguments, environment=None, options=(), timeout=120):
+def on_ranks(count, file, function, *arguments, environment=None, options=(), timeout=120, by="mpi"):
     """What each process answered, by rank: its result, {"error": code, "text": ...} or None if it died."""
     from helve.cli import launch
 
-    if launch.find_mpirun() is None:
+    if by == "mpi" and launch.find_mpirun() is None:
         pytest.skip("no mpirun")
     with tempfile.TemporaryDirectory() as folder:
         program = [__file__, folder, file.rpartition(".")[2], function, json.dumps(arguments)]
-        start, *rest = launch.command_line(count, program)
+        start, *rest = launch.command_line(count, program) if by == "mpi" else [
+            sys.executable, "-m", "helve", "launch", "--tcp", "-n", str(count), *program]
         done = subprocess.run([start, *options, *rest], env={**launch.environment(), "HELVE_NUM_THREADS": "1",
                                                              **(environment or {})},
                               capture_output=True, text=True, timeout=timeout)
@@ -43,7 +44,7 @@ def main(folder, file, function, arguments):
     spec.loader.exec_module(module)
     import helve
 
-    rank = os.environ.get("PMIX_RANK") or os.environ["OMPI_COMM_WORLD_RANK"]
+    rank = next(os.environ[name] for name in ("PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK") if name in os.environ)
 
     def answer(value):
         unready = Path(folder, f"unready-{rank}")

@@ -19,6 +19,9 @@
 
 namespace helve {
 
+template <class Out>
+class RankPlan;
+
 /// What one process does in a step, between memory at given addresses; to be run as often as wanted.
 class RankMoves {
  public:
@@ -29,6 +32,7 @@ class RankMoves {
   void run(runtime::ProcessGroup& processes, runtime::InterruptPoll& poll);
 
  private:
+  template <class Out>
   friend class RankPlan;
 
   /// Messages, and the moves before, during and after them.
@@ -39,6 +43,9 @@ class RankMoves {
     runtime::BoxMoves pack, meanwhile, finish;
     std::vector<runtime::Message> sends, receives;
   };
+
+  Round& add_round() { return rounds_.emplace_back(dtype_, op_); }
+  std::byte* room(int64_t bytes) { return memory_->emplace_back(static_cast<size_t>(bytes)).data(); }
 
   runtime::ProcessStep step_;
   runtime::DLDataType dtype_;
@@ -56,11 +63,17 @@ class RankExchange {
   /// ReductionDType.
   RankMoves prepare(const LocalPart& source, const LocalPart& target, runtime::DLDataType dtype) const;
 
+  /// What members compare before the step.
+  runtime::ProcessStep step_on(runtime::DLDataType dtype) const;
+
   /// From this many bytes on, what all members of a group get is cut into parts.
   static constexpr int64_t kCutBytes = 1 << 16;
 
  private:
+  template <class Out>
   friend class RankPlan;
+  friend class CollectivePlan;
+  friend class DeviceMoves;
 
   struct Sent {
     int64_t peer;

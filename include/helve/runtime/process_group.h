@@ -67,7 +67,7 @@ class ProcessGroup {
   /// The processes may stand at different steps, after what is named.
   void break_off(const std::string& after);
   /// The group takes no more steps; for the end of the process.
-  void end() { break_off("the end of MPI"); }
+  void end() { break_off("its end"); }
   bool checks() const { return options_.check; }
 
   /// Of all that this process does with the others, one thing at a time.

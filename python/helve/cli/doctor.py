@@ -71,10 +71,9 @@ def findings() -> Iterator[Finding]:
     yield _compiler("NVRTC", "cuda", "sm_80", complaints)
     yield _found("nvcc", libraries.nvcc_line(), "helve compiles by NVRTC and does without; to have it, install a CUDA "
                  "toolkit, or name it by HELVE_NVCC")
-    yield _found("NCCL", libraries.nccl_version(), "this version of helve does not use it; meshes over several GPUs "
-                 "will: pip install nvidia-nccl-cu13")
-    yield _found("MPI", libraries.program_line(launch.find_mpirun(), r"\d"), "for meshes over processes: "
-                 f"{launch.REMEDY}")
+    yield _found("NCCL", libraries.nccl_version(), "for meshes of GPUs over processes: pip install nvidia-nccl-cu13")
+    yield _found("MPI", libraries.program_line(launch.find_mpirun(), r"\d"), "for meshes over processes that mpirun "
+                 f"starts: {launch.REMEDY}")
     for package, (names, remedy) in _PACKAGES.items():
         yield _found(package, next(filter(None, map(libraries.distribution, names)), None), remedy)
     yield _cache(complaints)

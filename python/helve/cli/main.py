@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 
     each = _command(commands, "launch", launch.command, "run a program of Python in processes that reach each other")
     each.add_argument("-n", "--processes", type=_positive, required=True, help="one for each device of the mesh")
+    each.add_argument("--tcp", action="store_true", help="without mpirun, which else starts them where there is one")
     each.add_argument("program", nargs=argparse.REMAINDER, help="a file of Python, and its arguments")
 
     each = _command(commands, "layout", layouts.command, "say what a layout is, and draw it")

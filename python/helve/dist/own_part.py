@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import itertools
+import site
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from helve import _core
 from helve.caller import at_caller
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
 from helve.dist.moves import begun, identities, without_terms
-from helve.dist.processes import are_devices_of, at_the_call, device_of, group_of
+from helve.dist.processes import are_devices_of, at_the_call, compares_on_gpus, device_of, group_of, world_of
 from helve.dist.redistribution import Redistribution
 from helve.errors import Error
 
@@ -29,6 +27,11 @@ _CARD = 64  # characters that say of which library and dtype parts are
 def lies_on_processes(distribution: Distribution) -> bool:
     """Are the devices of its mesh processes?"""
     return are_devices_of(distribution.mesh)
+
+
+def lies_on_gpus(distribution: Distribution) -> bool:
+    """Are the devices of its mesh GPUs, one of each process?"""
+    return distribution.mesh.device == "cuda"
 
 
 def of_whole(array: Any, distribution: Distribution) -> Any:
@@ -68,16 +71,10 @@ def agree_on_parts(part: Any, distribution: Distribution, fault: Error | None) -
     group.begin(what, text)
     holder = next(number for number, device in enumerate(itertools.product(*map(range, mesh.shape)))
                   if distribution.local_shape(device) is not None)
-    mine = "" if part is None else f"{'torch' if arrays.is_torch(part) else 'numpy'} {part.dtype}"
+    mine = "" if part is None else arrays.card_of(part)
     card = group.broadcast(f"the dtype of {what}", mine.ljust(_CARD), holder).decode().strip()
     group.begin(f"{what}, of {mine or card}", f"{text}, {mine or card}")
-    if part is not None:
-        return arrays.make((0,), part)
-    library, _, dtype = card.partition(" ")
-    if library == "numpy":
-        return np.empty(0, np.dtype(dtype))
-    torch = importlib.import_module("torch")
-    return torch.empty(0, dtype=getattr(torch, dtype.removeprefix("torch.")))
+    return arrays.of_card(card, lies_on_gpus(distribution)) if part is None else arrays.make((0,), part)
 
 
 def prepare(plan: Redistribution, part: Any, like: Any, out: Any) -> tuple[Callable[[], None], Any]:
@@ -100,13 +97,14 @@ def prepare(plan: Redistribution, part: Any, like: Any, out: Any) -> tuple[Calla
     what = f"the plan from '{plan.source}' to '{plan.destination}' of {like.dtype} {plan.source.shape}"
     forms = [(step.form, step.axes, str(step.destination)) for step in plan.steps]
     compare = functools.partial(group.begin, what, f"{what} over {mesh}: {forms}")
-    calls = []
+    calls, moves_of = [], _moves_on_gpus(like) if lies_on_gpus(plan.source) else functools.partial(
+        _core.PreparedRankMoves, group, like=like)
     for number, step in enumerate(plan.steps, 1):
         extents = step.destination.local_shape(device)
         target = out if number == len(plan.steps) and out is not None else None
         if target is None and extents is not None:
             target = arrays.make(extents, like)
-        calls.append(_core.PreparedRankMoves(group, step._core, part, target, like))
+        calls.append(moves_of(step._core, part, target))
         if op := _identity(begun(step.source, step.destination), group.rank):
             calls.append(functools.partial(_fill, target, op))
         part = target
@@ -114,6 +112,13 @@ def prepare(plan: Redistribution, part: Any, like: Any, out: Any) -> tuple[Calla
         calls.append(functools.partial(_copy, part, out))
         part = out
     return _Steps(compare, calls), part
+
+
+def _moves_on_gpus(like: Any) -> Callable[[_core.CollectiveStep, Any, Any], Callable[[], None]]:
+    """What makes the moves of a step between GPUs."""
+    return functools.partial(_core.PreparedDeviceMoves, world_of(like), like=like,
+                             site_packages=site.getsitepackages(), compares=compares_on_gpus(),
+                             allocate=functools.partial(arrays.make_bytes, like=like))
 
 
 class _Steps:

@@ -1,6 +1,7 @@
-"""The processes that a mesh of device "mpi" lies on: one for each device, which a launcher started together.
+"""The processes that a mesh of device "mpi" or "cuda" lies on: one for each device, which were started together.
 
-They are connected at the first use. The core sends their messages by Open MPI, which it loads then.
+They are connected at the first use. The core sends their messages by Open MPI, which it loads then, where that has
+started them, and else by TCP.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import site
 import sysconfig
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from helve import _core
 from helve.caller import at_caller
+from helve.dist.launchers import Start, of_this_process
 from helve.errors import Error, error
 from helve.mesh import Mesh
 
@@ -39,17 +42,39 @@ def at_the_call(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
 
 
 @at_the_call
-def init() -> None:
-    """Connects this process with those that were started with it, by mpirun, srun or `helve launch`.
+def init(rank: int | None = None, size: int | None = None, address: str | None = None) -> None:
+    """Connects this process with those that were started with it.
 
-    Every process calls it, or it happens at the first use of a mesh of device "mpi". `HELVE_COMM_TIMEOUT` is the number
-    of seconds without a message after which a wait ends with an error, 60 by default; with `HELVE_COMM_CHECK=0`,
-    processes do not compare steps before they do them.
+    Every process calls it, or it happens at the first use of a mesh of processes. Without arguments the launcher says
+    which process this is: mpirun, whose processes are connected by Open MPI; torchrun, srun, `helve launch`, or the
+    variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, whose processes meet by TCP. A process that no launcher has
+    started is one alone.
+
+    `HELVE_COMM_TIMEOUT` is the number of seconds after which processes give up to meet, and without a message after
+    which a wait ends with an error, 60 by default; with `HELVE_COMM_CHECK=0`, processes do not compare steps before
+    they do them.
+
+    Args:
+        rank: the number of this process, from 0, where no launcher says it: on Ray or Dask, for example.
+        size: how many processes there are.
+        address: "host:port", at which process 0 listens; one for all.
 
     Raises:
-        helve.Error: no Open MPI, or processes that were started by another one (HV0417).
+        helve.Error: no Open MPI, or processes that were started by another one; arguments where processes are connected
+            already, or only some of them (HV0417). Processes that do not meet (HV0426).
     """
-    _group()
+    given = (rank, size, address)
+    if given == (None, None, None):
+        _group()
+        return
+    if None in given or not all(isinstance(each, int) for each in given[:2]) or not isinstance(address, str):
+        raise error("ProcessesMissing", reason=f"init was given rank {rank}, size {size} and address {address}",
+                    remedy='give all of them, init(0, 4, "10.0.0.1:29500"), or none')
+    with _lock:
+        if _connected is not None:
+            raise error("ProcessesMissing", reason="this process is connected with others already",
+                        remedy="call helve.dist.init before the first use of a mesh of processes, once")
+        _connect(Start(rank, size, address))
 
 
 @at_the_call
@@ -65,32 +90,73 @@ def size() -> int:
 
 
 def are_devices_of(mesh: object) -> bool:
-    """Are the devices of the mesh processes?"""
-    return isinstance(mesh, Mesh) and mesh.device == "mpi"
+    """Are the devices of the mesh processes, or the GPUs of processes?"""
+    return isinstance(mesh, Mesh) and mesh.device in ("mpi", "cuda")
 
 
 _lock = threading.Lock()
 _connected: _core.ProcessGroup | None = None
 _owner = 0  # the process that connected: a child of it has the state of MPI, and no place among the processes
+_world: _core.NcclWorld | None = None
+_gpu = 0  # of this process
 
 
 def _group() -> _core.ProcessGroup:
-    global _connected, _owner
     with _lock:
         if _connected is None:
-            paths = [os.path.join(sysconfig.get_path("data"), "lib", "libmpi.so.40")]
-            _connected = _core.ProcessGroup.mpi(paths, _timeout(), os.environ.get(CHECK, "1") != "0")
-            _owner = os.getpid()
-            atexit.register(_end)
+            _connect(of_this_process(_timeout()))
         if os.getpid() != _owner:
             raise error("ProcessesMissing", reason="this process is a copy, by fork, of one that was connected",
-                        remedy="start processes by 'spawn' beside meshes of device \"mpi\"")
+                        remedy="start processes by 'spawn' beside meshes of processes")
         return _connected
 
 
-def _end() -> None:
-    if os.getpid() == _owner:
-        _connected.finalize()
+def _connect(start: Start | None) -> None:
+    """By Open MPI where that has started the process (None), else by TCP."""
+    global _connected, _owner
+    timeout, check = _timeout(), os.environ.get(CHECK, "1") != "0"
+    if start is None:
+        paths = [os.path.join(sysconfig.get_path("data"), "lib", "libmpi.so.40")]
+        _connected = _core.ProcessGroup.mpi(paths, timeout, check)
+    else:
+        _connected = _core.ProcessGroup.tcp(start.rank, start.size, start.address, timeout, check)
+    _owner = os.getpid()
+    atexit.register(_end, start is None)
+
+
+def _end(by_mpi: bool) -> None:
+    if os.getpid() != _owner:
+        return
+    if _world is not None:
+        _world.end()
+    _connected.finalize(by_mpi)
+
+
+@at_the_call
+def world_of(array: Any) -> _core.NcclWorld:
+    """The GPUs of the processes; that of this process is where its first array was.
+
+    Raises:
+        helve.Error: the array is on another GPU (HV0429); those of `init`.
+    """
+    global _world, _gpu
+    group, gpu = _group(), int(array.__dlpack_device__()[1])
+    with _lock:
+        if _world is None:
+            folders = site.getsitepackages()
+            paths = [os.path.join(folder, "nvidia", "nccl", "lib", "libnccl.so.2") for folder in folders]
+            _world, _gpu = _core.NcclWorld(group, gpu, paths, _timeout()), gpu
+    if gpu != _gpu:
+        raise error("PartDevice", rank=group.rank, given=f"cuda:{gpu}",
+                    expected=f"cuda:{_gpu}, where its first one was",
+                    remedy=f"keep one GPU for a process, by torch.cuda.set_device({_gpu}) or CUDA_VISIBLE_DEVICES, or "
+                           f"pass tensor.to('cuda:{_gpu}')")
+    return _world
+
+
+def compares_on_gpus() -> bool:
+    """Do processes compare steps on GPUs before they do them? Only where it is asked for: they would wait for it."""
+    return os.environ.get(CHECK) == "1"
 
 
 def _timeout() -> float:

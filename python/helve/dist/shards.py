@@ -1,11 +1,13 @@
-"""Arrays that hold the parts of a tensor: NumPy's and PyTorch's.
+"""Arrays that hold the parts of a tensor: NumPy's and PyTorch's, and on GPUs of processes those of other libraries.
 
-What a part is made of stays as it was given, library, dtype and device; this file asks the libraries. None is imported.
+What a part is made of stays as it was given, library, dtype and device; this file asks the libraries. None is imported
+that an array at hand has not brought.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from helve import _core
-from helve.arrays import dtype_name
+from helve.arguments import numpy_dtype
+from helve.arrays import dtype_name, empty, is_on_cuda
 
 # The greatest number of types of floats that have no infinity.
 _GREATEST = {"float8_e4m3": 448.0}
@@ -25,8 +28,13 @@ def is_torch(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def fault_of(value: object) -> tuple[str, str] | None:
-    """Why the value can be no part of a tensor, and the remedy."""
+def fault_of(value: object, on_gpu: bool = False) -> tuple[str, str] | None:
+    """Why the value can be no part of a tensor, and the remedy.
+
+    Args:
+        value: anything.
+        on_gpu: are parts on GPUs of processes, where every library that has DLPack will do?
+    """
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             return "a masked array", "pass x.filled(value), or x.data without the mask"
@@ -36,6 +44,8 @@ def fault_of(value: object) -> tuple[str, str] | None:
             return "an array with steps of parts of an element", "pass numpy.ascontiguousarray(x)"
         return None
     if not is_torch(value):
+        if on_gpu and hasattr(type(value), "__dlpack__") and is_on_cuda(value):
+            return None
         return f"a {type(value).__name__}", "give arrays of NumPy or tensors of PyTorch"
     torch = sys.modules["torch"]
     if value.layout != torch.strided:
@@ -54,7 +64,31 @@ def item_bytes(array: Any) -> int:
 
 def make(shape: Sequence[int], like: Any) -> Any:
     """A new array of the library, dtype and device of another, whose elements are undefined."""
-    return np.empty(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_empty(tuple(shape))
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, like.dtype)
+    return like.new_empty(tuple(shape)) if is_torch(like) else empty(tuple(shape), dtype_name(like.dtype), like)
+
+
+def make_bytes(count: int, like: Any) -> Any:
+    """A new array of so many bytes, as `make`."""
+    return empty((count,), "uint8", like)
+
+
+def card_of(array: Any) -> str:
+    """The library and the dtype of an array, by which a process that has none makes one."""
+    library = "numpy" if isinstance(array, np.ndarray) else "torch" if is_torch(array) else type(array).__module__
+    return f"{library.partition('.')[0]} {dtype_name(array.dtype) or array.dtype}"
+
+
+def of_card(card: str, on_gpu: bool) -> Any:
+    """An array without elements of the library and the dtype that a card names, on this process's current GPU or in
+    memory of the CPU."""
+    library, _, dtype = card.partition(" ")
+    module = importlib.import_module(library)
+    if library == "torch":
+        name = {"float8_e4m3": "float8_e4m3fn"}.get(dtype, dtype).removeprefix("torch.")
+        return module.empty(0, dtype=getattr(module, name), device="cuda" if on_gpu else "cpu")
+    return module.empty(0, dtype=numpy_dtype(dtype))
 
 
 def identity(op: str, dtype: Any) -> int | float | bool:

@@ -1,7 +1,7 @@
 """Tensors over a mesh of devices: an array of NumPy or PyTorch for the part of each device.
 
 The steps of a redistribution run as they are derived: in this process for a mesh of device "host", so that programs can
-be tried without a cluster, and between processes for one of device "mpi". The core moves the boxes.
+be tried without a cluster, and between processes for one of device "mpi" or "cuda". The core moves the boxes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from helve import source
+from helve import _core, source
+from helve.arrays import is_on_cuda
 from helve.dist import own_part
 from helve.dist import shards as arrays
 from helve.dist.distribution import Distribution
 from helve.dist.dtensor import distribution_of_dtensor, make_dtensor
 from helve.dist.moves import Moves, everywhere, identities, on_first_device, overlapping, without_terms
-from helve.dist.own_part import lies_on_processes
-from helve.dist.processes import device_of
+from helve.dist.own_part import lies_on_gpus, lies_on_processes
+from helve.dist.processes import device_of, world_of
 from helve.dist.redistribution import Redistribution, redistribution
 from helve.errors import Error, error
 
@@ -68,12 +69,12 @@ class DistTensor:
         Raises:
             helve.LayoutError: an array of another shape, or none (HV0507).
         """
-        _check_array(array)
+        _check_array(array, distribution)
         if tuple(array.shape) != distribution.shape:
             raise error("LayoutArgument", value=f"an array of shape {tuple(array.shape)}",
                         expected=f"array of shape {distribution.shape}", remedy="give the whole tensor")
         if lies_on_processes(distribution):
-            _check_in_memory(array)
+            _check_place(array, distribution)
             return _of_own(own_part.of_whole(array, distribution), distribution, arrays.make((0,), array))
         first, held = on_first_device(distribution), without_terms(distribution)
         parts = _new_parts(distribution, [array])
@@ -90,8 +91,10 @@ class DistTensor:
 
         Args:
             shards: for each device that holds a part an array of NumPy, or a tensor of PyTorch on any device, of its
-                `local_shape`; all of one library and dtype. Where devices are processes, the array of this one, in
-                memory of the CPU, or None where it holds nothing; all processes call this together.
+                `local_shape`; all of one library and dtype. Where devices are processes, the array of this one, or
+                None where it holds nothing; all processes call this together. It is in memory of the CPU for a mesh of
+                device "mpi", and on the GPU of the process for one of device "cuda": a tensor of PyTorch, or an array
+                of another library that has DLPack, CuPy for example.
             distribution: where the parts belong.
 
         Raises:
@@ -104,7 +107,7 @@ class DistTensor:
             try:
                 _check_part(part, device, distribution)
                 if part is not None:
-                    _check_in_memory(part)
+                    _check_place(part, distribution)
             except Error as found:
                 fault = found
             return _of_own(part, distribution, own_part.agree_on_parts(part, distribution, fault))
@@ -252,7 +255,7 @@ class DistTensor:
 
     @cached_property
     def _in_memory(self) -> bool:
-        return all(map(arrays.is_in_memory, self.shards.values()))
+        return not lies_on_gpus(self.distribution) and all(map(arrays.is_in_memory, self.shards.values()))
 
     def _check_out(self, plan: Redistribution, out: object) -> None:
         """Raises HV0507 unless the parts of `out` can hold the result."""
@@ -267,6 +270,10 @@ class DistTensor:
                         expected=f"place for parts of dtype {self.dtype}",
                         remedy="make it of the library, the dtype and the kind of device of the tensor")
         shared = overlapping(self._parts, out._parts) if self._in_memory else None
+        if lies_on_gpus(self.distribution):
+            rank = next((rank for rank, part in enumerate(out._parts) if part is not None), 0)
+            mine = next(iter(self.shards.values()), None)
+            shared = rank if _core.device_parts_overlap(mine, out._parts[rank]) else None
         if shared is not None:
             device = next(itertools.islice(_devices(self.distribution), shared, None))
             raise error("LayoutArgument", _place(),
@@ -328,8 +335,8 @@ def _place() -> Any:
     return source.span_of_call(source.outside(sys._getframe(1))[0])
 
 
-def _check_array(value: object) -> None:
-    fault = arrays.fault_of(value)
+def _check_array(value: object, distribution: Distribution | None = None) -> None:
+    fault = arrays.fault_of(value, distribution is not None and lies_on_gpus(distribution))
     if fault is not None:
         raise _no_part(*fault)
 
@@ -338,7 +345,7 @@ def _check_part(part: Any, device: Sequence[int], distribution: Distribution) ->
     """Raises HV0507 unless the device is to hold such a part."""
     wanted = distribution.local_shape(device)
     if part is not None:
-        _check_array(part)
+        _check_array(part, distribution)
     if (part is None) != (wanted is None) or (wanted is not None and tuple(part.shape) != wanted):
         value = "nothing" if part is None else f"an array of shape {tuple(part.shape)}"
         expected = "part of a tensor" if wanted is None else f"part of shape {wanted}"
@@ -346,11 +353,16 @@ def _check_part(part: Any, device: Sequence[int], distribution: Distribution) ->
                     remedy="give each device what Distribution.local_shape says")
 
 
-def _check_in_memory(part: Any) -> None:
-    """Raises HV0507 for a part that the core cannot send."""
-    if not arrays.is_in_memory(part):
-        raise error("LayoutArgument", value=f"a tensor on {part.device}",
-                    expected="part of a tensor over processes of device \"mpi\"", remedy="pass tensor.cpu()")
+def _check_place(part: Any, distribution: Distribution) -> None:
+    """Raises HV0507 for a part that is not where those of the mesh are, HV0429 for one on another GPU."""
+    device = distribution.mesh.device
+    if lies_on_gpus(distribution) and is_on_cuda(part):
+        world_of(part)
+    elif lies_on_gpus(distribution) or not arrays.is_in_memory(part):
+        raise error("LayoutArgument", value=f"a tensor on {getattr(part, 'device', 'cpu')}",
+                    expected=f'part of a tensor over processes of device "{device}"',
+                    remedy="pass tensor.cuda()" if device == "cuda" else
+                    'pass tensor.cpu(), or give the mesh device="cuda"')
 
 
 def _of_own(part: Any, distribution: Distribution, like: Any) -> DistTensor:

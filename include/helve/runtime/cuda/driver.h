@@ -47,6 +47,11 @@ struct alignas(64) TensorMapBytes {
   std::byte bytes[128];
 };
 
+/// CUuuid: what no other device of any machine has.
+struct DeviceUuid {
+  char bytes[16];
+};
+
 // Results, attributes and flags, by their names and values in cuda.h.
 constexpr int kCudaSuccess = 0;
 constexpr int kCudaInvalidValue = 1;

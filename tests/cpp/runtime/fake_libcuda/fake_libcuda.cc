@@ -2,10 +2,15 @@
 // It proves on any machine what is handed to the driver; what a GPU does with it, tests/gpu proves.
 #include "fake_libcuda.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+
+#include "fake_box_kernels.h"
 
 using namespace helve::runtime::cuda;
 
@@ -40,6 +45,12 @@ int enter(const char* function, const std::string& detail = {}) {
   const bool counts =
       state().fail_countdown > 0 && (state().fail_function.empty() || state().fail_function == function);
   return counts && --state().fail_countdown == 0 ? state().fail_result : 0;
+}
+
+/// Kernels that are known by name, whatever a test has told; they stay where tests begin anew.
+std::map<std::string, FakeBoxKernel>& box_kernels() {
+  static std::map<std::string, FakeBoxKernel> it;
+  return it;
 }
 
 std::string number(unsigned long long value) { return std::to_string(value); }
@@ -105,6 +116,16 @@ FAKE(cuDeviceGetAttribute, int* value, int attribute, int) {
   }
 }
 
+/// Another one in every process, unless HELVE_FAKE_GPU numbers it.
+FAKE(cuDeviceGetUuid_v2, DeviceUuid* uuid, int device) {
+  const char* numbered = std::getenv("HELVE_FAKE_GPU");
+  const std::string text = numbered != nullptr ? numbered : number(static_cast<unsigned long long>(getpid()));
+  const std::string own = text + ":" + std::to_string(device);
+  std::memset(uuid->bytes, 0, sizeof uuid->bytes);
+  std::memcpy(uuid->bytes, own.data(), std::min(own.size(), sizeof uuid->bytes));
+  return 0;
+}
+
 FAKE(cuDevicePrimaryCtxRetain, CudaContext* context, int device) {
   ENTER();
   *context = reinterpret_cast<CudaContext>(static_cast<uintptr_t>(device) + 1);
@@ -141,6 +162,11 @@ FAKE(cuLibraryGetKernel, CudaKernel* kernel, CudaLibrary library, const char* na
   for (size_t i = state().kernel_names.size(); i-- > 0;) {
     if (state().kernel_names[i] != own && state().kernel_names[i] != name) continue;
     *kernel = reinterpret_cast<CudaKernel>(i + 1);
+    return 0;
+  }
+  if (FakeBoxKernel found = find_box_kernel(name)) {
+    const std::lock_guard<std::recursive_mutex> lock(mutex());
+    *kernel = reinterpret_cast<CudaKernel>(&box_kernels().try_emplace(name, std::move(found)).first->second);
     return 0;
   }
   return 500;
@@ -186,6 +212,11 @@ FAKE(cuLaunchKernelEx, const LaunchConfig* config, CudaFunction function, void**
   }
   ENTER(detail);
   if (contexts().empty()) return 201;
+  for (auto& [name, kernel] : box_kernels()) {
+    if (reinterpret_cast<CudaFunction>(&kernel) != function) continue;
+    kernel(*config, parameters);
+    return 0;
+  }
   state().kernels.at(reinterpret_cast<uintptr_t>(function) - 1)(*config, parameters);
   return 0;
 }
@@ -279,7 +310,8 @@ FAKE(cuStreamGetCaptureInfo_v2, CudaStream, int* status, unsigned long long* id,
 
 FAKE(cuEventCreate, CudaEvent* event, unsigned) {
   ENTER();
-  *event = reinterpret_cast<CudaEvent>(uintptr_t{1});
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
+  *event = reinterpret_cast<CudaEvent>(++state().events);
   return 0;
 }
 
@@ -288,8 +320,17 @@ FAKE(cuEventDestroy_v2, CudaEvent) {
   return 0;
 }
 
-FAKE(cuEventRecord, CudaEvent, CudaStream stream) {
+FAKE(cuEventQuery, CudaEvent event) {
+  if (forbidden()) return 900;
+  ENTER();
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
+  return state().stuck_event == reinterpret_cast<uintptr_t>(event) ? kCudaNotReady : 0;
+}
+
+FAKE(cuEventRecord, CudaEvent event, CudaStream stream) {
   ENTER(of_stream(stream));
+  const std::lock_guard<std::recursive_mutex> lock(mutex());
+  state().recorded_event = reinterpret_cast<uintptr_t>(event);
   return 0;
 }
 

@@ -27,6 +27,9 @@ struct FakeState {
   int resident_clusters = 3;
   int max_threads = 1024;           ///< of a function
   int not_ready = 0;                ///< so many queries of streams answer "not ready"
+  uintptr_t events = 0;             ///< that were made, by which they are numbered
+  uintptr_t recorded_event = 0;     ///< the last one
+  uintptr_t stuck_event = 0;        ///< never passes
   int capture_status = 0;           ///< 1: every stream is being captured
   unsigned long long capture_id = 0;
   std::map<unsigned long long, std::vector<std::function<void()>>>
