@@ -277,9 +277,11 @@ def _check_target(call, function, mesh, data, target, options):
     options = {**options, "persistent_chunk": call.chunk} if mesh else options
     where = f"{target} streams" if "stream_bytes" in options else target
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", helve.Warning)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             kernel = helve.compile(function, target, mesh, verify=True, **options)
+        if of_nothing := [entry.message for entry in caught if getattr(entry.message, "code", "") == "HV0315"]:
+            return Failure(f"{where} warns", f"every element is written first: {of_nothing[0]}")
         # One kernel, called with these arguments on one thread and on two, with others, and with these again.
         others = [arguments.Arguments(*each, []) for each in call.more]
         turns = [(data, 1), (data, 2), *((each, 2) for each in others), *([(data, 2)] if others else [])]

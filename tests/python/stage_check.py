@@ -197,9 +197,11 @@ def _check_lowered(program, function, mesh, lowered):
 
 
 def _check_machine_code(function, mesh, calls):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", helve.Warning)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         kernel = helve.compile(undispatched(function), "llvm", mesh)
+    undefined = [str(entry.message) for entry in caught if getattr(entry.message, "code", "") == "HV0315"]
+    assert not undefined, f"an accepted call, and a warning of undefined values: {undefined[0]}"
     for recipe, expected in calls:
         arguments = make_arguments(function.function, recipe)
         kernel(*arguments)

@@ -57,7 +57,8 @@ struct Proof {
 /// parameters, the exact condition on them is part of the result.
 std::vector<Proof> prove(const Function& f);
 
-/// Warnings about a verified function: those of its proofs, each place once, then ReducedPad in program order.
+/// Warnings about a verified function: those of its proofs, each place once, then ReducedPad, then UndefinedRead, each
+/// in program order.
 std::vector<Diagnostic> find_warnings(const Function& f, const std::vector<Proof>& proofs);
 
 /// The conditions of all proofs, each once, in order.

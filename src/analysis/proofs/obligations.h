@@ -24,4 +24,7 @@ std::vector<Proof> prove_waits(const Function& f, Budget& budget);
 /// One warning for each reduction that may combine the pad of a copy (ReducedPad).
 std::vector<Diagnostic> find_reduced_pads(const Function& f);
 
+/// One warning for each allocated buffer whose first access is a use (UndefinedRead), in program order.
+std::vector<Diagnostic> find_undefined_reads(const Function& f);
+
 }  // namespace helve::proofs

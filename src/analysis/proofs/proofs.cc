@@ -79,6 +79,7 @@ std::vector<Diagnostic> find_warnings(const Function& f, const std::vector<Proof
     }
   }
   for (Diagnostic& warning : proofs::find_reduced_pads(f)) out.push_back(std::move(warning));
+  for (Diagnostic& warning : proofs::find_undefined_reads(f)) out.push_back(std::move(warning));
   return out;
 }
 
