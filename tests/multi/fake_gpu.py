@@ -50,4 +50,6 @@ def empty(shape, dtype="float32", device=None):
 
 def __getattr__(name):
     """Dtypes, as namespaces of arrays have them."""
+    if name.startswith("_"):
+        raise AttributeError(name)
     return np.dtype(name)
