@@ -7,7 +7,7 @@ namespace helve::runtime::nccl {
 namespace {
 
 constexpr size_t kSteps = 64;  ///< that are watched at a time
-constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kWatch = std::chrono::milliseconds(50);
 
 cuda::CudaEvent make_event() {
   cuda::CudaEvent out = nullptr;
@@ -69,7 +69,7 @@ void Watch::look() {
       wake_.wait(lock);
       continue;
     }
-    wake_.wait_for(lock, kLook);
+    wake_.wait_for(lock, kWatch);
     std::string late;
     while (!open_.empty() && has_passed(open_.front().after)) {
       free_.push_back(std::move(open_.front()));
