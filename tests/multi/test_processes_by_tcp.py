@@ -189,8 +189,9 @@ def test_what_launchers_say_wrong(environment, message):
 def test_torchrun(tmp_path):
     pytest.importorskip("torch.distributed.run")
     program = tmp_path / "program.py"
-    program.write_text("import torch.distributed, helve\ntorch.distributed.init_process_group('gloo')\n"
-                       "print(helve.dist.rank(), helve.dist.size(), torch.distributed.get_rank(), flush=True)\n")
+    program.write_text("import os, torch.distributed, helve\ntorch.distributed.init_process_group('gloo')\n"
+                       "ranks = helve.dist.rank(), helve.dist.size(), torch.distributed.get_rank()\n"
+                       "os.write(1, ('%d %d %d\\n' % ranks).encode())\n")  # at once: others write there too
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
                            str(launchers.free_port()), str(program)], capture_output=True, text=True, timeout=120)
     assert sorted(line for line in done.stdout.splitlines() if line[:1].isdigit()) == ["0 2 0", "1 2 1"], done.stderr
@@ -198,7 +199,8 @@ def test_torchrun(tmp_path):
 
 def test_launch_says_what_it_did(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("import sys, helve.dist as d\nprint(d.rank(), d.size(), sys.argv[1:], flush=True)\n"
+    program.write_text("import os, sys, helve.dist as d\n"
+                       "os.write(1, f'{d.rank()} {d.size()} {sys.argv[1:]}\\n'.encode())\n"
                        "sys.exit(3 if d.rank() == 1 else 0)\n")
     done = subprocess.run([sys.executable, "-m", "helve", "launch", "--tcp", "-n", "3", str(program), "--size", "4"],
                           capture_output=True, text=True)
