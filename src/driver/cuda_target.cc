@@ -106,17 +106,18 @@ bool is_of_printing(const Diagnostic& warning, const std::vector<std::string>& n
   return false;
 }
 
-KernelUse use_of(const CudaKernel& kernel, const runtime::cuda::Cubin& cubin, const Machine& machine) {
+/// Nothing where the compiler has reported nothing of the kernel.
+std::optional<KernelUse> use_of(const CudaKernel& kernel, const runtime::cuda::Cubin& cubin, const Machine& machine) {
   const runtime::cuda::KernelResources* found = cubin.find(kernel.name);
-  HELVE_CHECK(found, fmt::format("the log of the compiler has no kernel {}", kernel.name));
+  if (!found) return std::nullopt;
   const int64_t shared = kernel.shared_bytes + found->shared_bytes;
-  return {kernel.name,
-          kernel.threads,
-          found->registers,
-          shared,
-          found->local_bytes,
-          std::max(found->spill_store_bytes, found->spill_load_bytes),
-          machine.blocks_at_once(kernel.threads, found->registers, shared)};
+  return KernelUse{kernel.name,
+                   kernel.threads,
+                   found->registers,
+                   shared,
+                   found->local_bytes,
+                   std::max(found->spill_store_bytes, found->spill_load_bytes),
+                   machine.blocks_at_once(kernel.threads, found->registers, shared)};
 }
 
 class CudaCompiled final : public CompiledKernel {
@@ -143,7 +144,7 @@ class CudaCompiled final : public CompiledKernel {
     std::vector<std::string> names;
     for (const CudaKernel& kernel : source.kernels) {
       names.push_back(kernel.name);
-      uses_.push_back(use_of(kernel, cubin, machine_of(options_)));
+      if (const auto use = use_of(kernel, cubin, machine_of(options_))) uses_.push_back(*use);
     }
     for (const Diagnostic& warning : cubin.warnings) {
       if (!is_of_printing(warning, names, host.kernels)) warnings_.push_back(warning);

@@ -3,7 +3,7 @@
 These tests run last, on every function that the tests before them have built (conftest.py records them), in other
 processes too if tests/run.py began those, and on those that C++ tests recorded. What is left out is printed with its
 reason, and its number has a bound. HELVE_TEST_LONG=1 takes all; else of programs that differ in numbers alone one is
-taken, and of those every tenth, by the hash of its text.
+taken, and of those every twentieth, by the hash of its text.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from stage_check import Program, check_all, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = os.environ.get("HELVE_RECORD_FUNCTIONS")
-EACH, SHARE = (0, 1) if os.environ.get("HELVE_TEST_LONG") else (1, 10)
+EACH, SHARE = (0, 1) if os.environ.get("HELVE_TEST_LONG") else (1, 20)
 PARTS = 6
 SECONDS = 300 if SHARE > 1 else 3000  # for a part; the long run takes all programs, and other tests run beside it
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -38,6 +39,7 @@ struct Functions {
   const char* (*nvrtcGetErrorString)(int);
 };
 
+constexpr std::string_view kArchitecture = "--gpu-architecture=";
 constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 /// Folders that may contain the library, in search order.
@@ -112,6 +114,8 @@ class Nvrtc final : public Toolchain {
     check(call_.nvrtcVersion(&major, &minor), "nvrtcVersion");
     text_ = fmt::format("NVRTC {}.{}", major, minor);
     if (major >= 13) flags_.push_back("--minimal");  // the text declares what it uses: a tenth of the time
+    // What its own cache gives back has no log, in which registers and spills are; helve has a cache itself.
+    if (accepts("--no-cache")) flags_.push_back("--no-cache");
     check(call_.nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
     architectures_.resize(static_cast<size_t>(count));
     check(call_.nvrtcGetSupportedArchs(architectures_.data()), "nvrtcGetSupportedArchs");
@@ -123,8 +127,13 @@ class Nvrtc final : public Toolchain {
   Result compile(std::string_view source, const std::string& name, const std::string& arch,
                  const std::vector<std::string>& flags) const override {
     std::vector<std::string> all = flags_;
-    all.push_back("--gpu-architecture=" + arch);
+    all.push_back(std::string(kArchitecture) + arch);
     all.insert(all.end(), flags.begin(), flags.end());
+    return compile(source, name, all);
+  }
+
+ private:
+  Result compile(std::string_view source, const std::string& name, const std::vector<std::string>& all) const {
     std::vector<const char*> pointers;
     for (const std::string& flag : all) pointers.push_back(flag.c_str());
     NvrtcProgram program = nullptr;
@@ -146,7 +155,9 @@ class Nvrtc final : public Toolchain {
       if (out.log.empty()) out.log = call_.nvrtcGetErrorString(outcome);
       return out;
     }
-    const bool ptx = makes_ptx(arch);
+    const bool ptx = std::any_of(all.begin(), all.end(), [](const std::string& flag) {
+      return flag.starts_with(kArchitecture) && makes_ptx(std::string_view(flag).substr(kArchitecture.size()));
+    });
     check(ptx ? call_.nvrtcGetPTXSize(program, &bytes) : call_.nvrtcGetCUBINSize(program, &bytes), "nvrtcGet...Size");
     out.bytes.resize(bytes);
     check(ptx ? call_.nvrtcGetPTX(program, out.bytes.data()) : call_.nvrtcGetCUBIN(program, out.bytes.data()),
@@ -155,7 +166,11 @@ class Nvrtc final : public Toolchain {
     return out;
   }
 
- private:
+  /// Does this version have the option? The first one that it lacks ends a compile before it begins.
+  bool accepts(const std::string& option) const {
+    return compile("", "none.cu", {option, "--no-such-option"}).log.find(option) == std::string::npos;
+  }
+
   void check(int result, const char* function) const {
     HELVE_CHECK(result == 0, fmt::format("{} failed: {}", function, call_.nvrtcGetErrorString(result)));
   }
