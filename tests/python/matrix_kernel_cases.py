@@ -111,7 +111,7 @@ def attention_backward(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_
     else:
         builder = {"queries": queries_backward, "keys": keys_backward}[part]
         function = builder(heads, head, dtype, heads_kv or heads, causal, factor,
-                           plan_attention_backward(head, dtype, **tuning))
+                           plan_attention_backward(head, dtype, part, **tuning))
         given, expected = [q, k, v, lse, D.astype(np.float32), do], [dq] if part == "queries" else [dk, dv]
     # Weights and gradients of scores are rounded to the dtype before they are multiplied.
     return Call(function, given, expected, [DTYPES[dtype]] * len(expected), rtol=STEP[dtype],

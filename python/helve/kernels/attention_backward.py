@@ -34,14 +34,14 @@ def attention_backward(heads: int, head: int = 128, dtype: str = "bfloat16", *, 
         ValueError: an argument is out of its range.
     """
     check_attention(heads, heads_kv, head, dtype, scale)
-    plan = plan_attention_backward(head, dtype, **tuning)
-    constants = (heads, head, dtype, heads_kv or heads, causal, head**-0.5 if scale is None else scale, plan)
+    constants = (heads, head, dtype, heads_kv or heads, causal, head**-0.5 if scale is None else scale)
     batch, M, N = T.dyn("batch"), T.dyn("M"), T.dyn("N")
     query = T.Tensor((batch, heads, M, head), dtype)
     key = T.Tensor((batch, heads_kv or heads, N, head), dtype)
     row = T.Tensor((batch, heads, M), "float32")
     sums = sums_of_rows(heads, head, dtype)
-    of_queries, of_keys = queries_backward(*constants), keys_backward(*constants)
+    of_queries = queries_backward(*constants, plan_attention_backward(head, dtype, "queries", **tuning))
+    of_keys = keys_backward(*constants, plan_attention_backward(head, dtype, "keys", **tuning))
 
     @T.prim_func
     def attention_backward(Q: query, K: key, V: key, O: query, LSE: row, DO: query, DQ: query, DK: key, DV: key):
@@ -155,6 +155,8 @@ def keys_backward(heads: int, head: int, dtype: str, heads_kv: int, causal: bool
             else:
                 p = T.alloc_shared((rows, columns), dtype)
                 ds = T.alloc_shared((rows, columns), dtype)
+            lse = T.alloc_fragment((columns,), "float32")
+            d = T.alloc_fragment((columns,), "float32")
             dk = T.alloc_fragment((rows, head), "float32")
             dv = T.alloc_fragment((rows, head), "float32")
             j = t * rows
@@ -169,14 +171,15 @@ def keys_backward(heads: int, head: int, dtype: str, heads_kv: int, causal: bool
                 i = (first + turn % tiles) * columns
                 T.copy(Q[z, g, i : i + columns, :], q)
                 T.copy(DO[z, g, i : i + columns, :], do)
+                T.copy(LSE[z, g, i : i + columns], lse)
+                T.copy(D[z, g, i : i + columns], d)
                 T.gemm(k, q, s, transpose_B=True, clear=True, dispatch=dispatch)
                 T.gemm(v, do, dp, transpose_B=True, clear=True, dispatch=dispatch)
                 for n, m in T.Parallel(rows, columns):
-                    known = T.min(i + m, M - 1)
-                    weight = T.exp2_approx(T.fma(s[n, m], to_log2, -LSE[z, g, known] * math.log2(math.e)))
+                    weight = T.exp2_approx(T.fma(s[n, m], to_log2, -lse[m] * math.log2(math.e)))
                     hidden = (i + m >= M) or (j + n >= (T.min(N, i + m + 1 + N - M) if causal else N))
                     s[n, m] = T.if_then_else(hidden, 0.0, weight)
-                    dp[n, m] = T.if_then_else(hidden, 0.0, weight * (dp[n, m] - D[z, g, known]))
+                    dp[n, m] = T.if_then_else(hidden, 0.0, weight * (dp[n, m] - d[m]))
                 T.copy(s, p)
                 T.copy(dp, ds)
                 T.gemm(p, do, dv, dispatch=dispatch)

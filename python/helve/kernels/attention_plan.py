@@ -21,10 +21,14 @@ STAGES = 2
 # Keys of a tile by head, for products of warpgroups, of warps, and of threads without tensor cores (float32).
 KEYS = {"warpgroups": {64: 128, 128: 128, 256: 64}, "warps": {64: 64, 128: 64, 256: 16},
         "threads": {64: 32, 128: 32, 256: 16}}
-ROWS = 64  # of a tile that keeps its gradient
-# Rows of the tiles that it is summed over, and threads, by head. More are spilled registers.
-BACKWARD = {"warpgroups": {64: (64, 128), 128: (32, 128)}, "warps": {64: (32, 128), 128: (32, 256)},
-            "threads": {64: (16, 256), 128: (16, 256)}}
+# Of gradients by head, for tiles of queries and for tiles of keys: rows of the tile whose gradient is summed, rows of the
+# tiles that it is summed over, threads, stages. Larger ones spill registers.
+BACKWARD = {"warpgroups": {64: {"queries": (128, 128, 256, 2), "keys": (192, 32, 384, 2)},
+                           128: {"queries": (128, 128, 256, 2), "keys": (128, 48, 256, 3)}},
+            "warps": {64: dict.fromkeys(("queries", "keys"), (64, 32, 128, 2)),
+                      128: dict.fromkeys(("queries", "keys"), (64, 32, 256, 2))},
+            "threads": {64: dict.fromkeys(("queries", "keys"), (64, 16, 256, 2)),
+                        128: dict.fromkeys(("queries", "keys"), (64, 16, 256, 2))}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class AttentionPlan:
 
 @dataclass(frozen=True, slots=True)
 class BackwardPlan:
-    """A division of the gradient of attention among blocks, both of queries and of keys and values.
+    """A division among blocks of the gradient of queries, or of that of keys and values.
 
     Attributes:
         rows: of the tile whose gradient a block sums.
@@ -99,19 +103,20 @@ def plan_attention(head: int, dtype: str = "bfloat16", *, arch: str = "sm_90a", 
                          _dispatch(by))
 
 
-def plan_attention_backward(head: int, dtype: str = "bfloat16", *, arch: str = "sm_90a", rows: int | None = None,
-                            columns: int | None = None, threads: int | None = None,
+def plan_attention_backward(head: int, dtype: str = "bfloat16", of: str = "queries", *, arch: str = "sm_90a",
+                            rows: int | None = None, columns: int | None = None, threads: int | None = None,
                             stages: int | None = None) -> BackwardPlan:
-    """The division of the gradient for heads of `head` elements.
+    """The division of a gradient for heads of `head` elements.
 
     Args:
         head: elements of a query, 64 or 128.
         dtype: of queries, keys and values.
+        of: whose gradient, "queries" or "keys" (and values).
         arch: as in `plan_attention`.
         rows: of the tile whose gradient a block sums, a multiple of 64.
         columns: rows of the tiles that it sums over, a multiple of 16.
         threads: threads per block, a multiple of 128.
-        stages: of those tiles in shared memory, 2 by default.
+        stages: of those tiles in shared memory.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -123,9 +128,8 @@ def plan_attention_backward(head: int, dtype: str = "bfloat16", *, arch: str = "
     if head not in BACKWARD[by]:
         raise ValueError(f"head is one of {', '.join(map(str, BACKWARD[by]))} for gradients, not {head!r}")
     check_arguments(rows=rows, columns=columns, threads=threads, stages=stages)
-    chosen = BACKWARD[by][head]
-    return BackwardPlan(rows or ROWS, columns or chosen[0], threads or chosen[1], stages or STAGES, by == "warpgroups",
-                        _dispatch(by))
+    division = zip((rows, columns, threads, stages), BACKWARD[by][head][of])
+    return BackwardPlan(*(asked or chosen for asked, chosen in division), by == "warpgroups", _dispatch(by))
 
 
 def _multiplied_by(machine: _core.Machine, dtype: str) -> str:
