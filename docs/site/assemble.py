@@ -5,6 +5,7 @@ folder of Markdown and nothing else.
 """
 
 import ast
+import importlib.util
 import os
 import re
 import shutil
@@ -13,10 +14,13 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
-sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
+sys.path[:0] = [str(FOLDER)]
 
-import generate
 import navigation
+
+_spec = importlib.util.spec_from_file_location("docs_generate", FOLDER.parent / "generate.py")
+generate = importlib.util.module_from_spec(_spec)  # other folders have modules of that name
+_spec.loader.exec_module(generate)
 
 LINK = re.compile(r"`[^`\n]*`|(?<!\\)(?:\[([^\[\]`\\]*)|)\]\(([^)\s]+)\)")  # or code, which has no link
 FILE = re.compile(r"[\w/.-]+\.(?:md|py|cc)")

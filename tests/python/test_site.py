@@ -26,11 +26,11 @@ NEEDED = ("sphinx", "myst_parser", "furo")
 
 def load(name):
     """A module of the site's folder."""
-    sys.path[:0] = [str(SITE), str(SITE.parent)]
+    sys.path.insert(0, str(SITE))
     try:
         return importlib.import_module(name)
     finally:
-        del sys.path[:2]
+        del sys.path[0]
 
 
 def test_every_page_stands_in_the_navigation_once():
@@ -43,7 +43,7 @@ def test_every_page_stands_in_the_navigation_once():
 
 
 def test_pictures_are_drawn_where_they_are_asked_for():
-    generate = load("generate")
+    generate = load("assemble").generate
     text = ("```python\nfrom helve.layout import S\ntile = S[(2, 4) : (4, 1)]\n```\n\n"
             "<!-- picture: tile.show((2, 4)) -->\nend\n")
     drawn = generate.with_pictures(text, "page.md")

@@ -21,8 +21,8 @@ STAGES = 2
 # Keys of a tile by head, for products of warpgroups, of warps, and of threads without tensor cores (float32).
 KEYS = {"warpgroups": {64: 128, 128: 128, 256: 64}, "warps": {64: 64, 128: 64, 256: 16},
         "threads": {64: 32, 128: 32, 256: 16}}
-# Of gradients by head, for tiles of queries and for tiles of keys: rows of the tile whose gradient is summed, rows of the
-# tiles that it is summed over, threads, stages. Larger ones spill registers.
+# Of gradients by head, for tiles of queries and for tiles of keys: rows of the tile whose gradient is summed, rows of
+# the tiles that it is summed over, threads, stages. Larger ones spill registers.
 BACKWARD = {"warpgroups": {64: {"queries": (128, 128, 256, 2), "keys": (192, 32, 384, 2)},
                            128: {"queries": (128, 128, 256, 2), "keys": (128, 48, 256, 3)}},
             "warps": {64: dict.fromkeys(("queries", "keys"), (64, 32, 128, 2)),
