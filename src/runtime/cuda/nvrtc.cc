@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -39,7 +38,6 @@ struct Functions {
   const char* (*nvrtcGetErrorString)(int);
 };
 
-constexpr std::string_view kArchitecture = "--gpu-architecture=";
 constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 /// Folders that may contain the library, in search order.
@@ -127,13 +125,14 @@ class Nvrtc final : public Toolchain {
   Result compile(std::string_view source, const std::string& name, const std::string& arch,
                  const std::vector<std::string>& flags) const override {
     std::vector<std::string> all = flags_;
-    all.push_back(std::string(kArchitecture) + arch);
+    all.push_back("--gpu-architecture=" + arch);
     all.insert(all.end(), flags.begin(), flags.end());
-    return compile(source, name, all);
+    return compile(source, name, all, makes_ptx(arch));
   }
 
  private:
-  Result compile(std::string_view source, const std::string& name, const std::vector<std::string>& all) const {
+  Result compile(std::string_view source, const std::string& name, const std::vector<std::string>& all,
+                 bool ptx) const {
     std::vector<const char*> pointers;
     for (const std::string& flag : all) pointers.push_back(flag.c_str());
     NvrtcProgram program = nullptr;
@@ -155,9 +154,6 @@ class Nvrtc final : public Toolchain {
       if (out.log.empty()) out.log = call_.nvrtcGetErrorString(outcome);
       return out;
     }
-    const bool ptx = std::any_of(all.begin(), all.end(), [](const std::string& flag) {
-      return flag.starts_with(kArchitecture) && makes_ptx(std::string_view(flag).substr(kArchitecture.size()));
-    });
     check(ptx ? call_.nvrtcGetPTXSize(program, &bytes) : call_.nvrtcGetCUBINSize(program, &bytes), "nvrtcGet...Size");
     out.bytes.resize(bytes);
     check(ptx ? call_.nvrtcGetPTX(program, out.bytes.data()) : call_.nvrtcGetCUBIN(program, out.bytes.data()),
@@ -168,7 +164,7 @@ class Nvrtc final : public Toolchain {
 
   /// Does this version have the option? The first one that it lacks ends a compile before it begins.
   bool accepts(const std::string& option) const {
-    return compile("", "none.cu", {option, "--no-such-option"}).log.find(option) == std::string::npos;
+    return compile("", "none.cu", {option, "--no-such-option"}, false).log.find(option) == std::string::npos;
   }
 
   void check(int result, const char* function) const {

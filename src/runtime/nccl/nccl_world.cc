@@ -134,6 +134,13 @@ void NcclWorld::abort() {
   for (NcclComm each : all) library().comm_abort(each);
 }
 
+NcclResult NcclWorld::async_error() {
+  const std::lock_guard<std::mutex> lock(mutex_);  // another thread may give the communicators up
+  NcclResult error = kNcclSuccess;
+  if (!all_.empty()) library().comm_get_async_error(all_.front(), &error);
+  return error;
+}
+
 void NcclWorld::check_devices(InterruptPoll& poll) {
   const auto size = static_cast<size_t>(processes_->size()), me = static_cast<size_t>(processes_->rank());
   const auto known = std::make_shared<std::vector<cuda::DeviceUuid>>(size);
@@ -199,9 +206,10 @@ void NcclWorld::connect(InterruptPoll& poll) {
         std::string text;
         try {
           InterruptPoll nobody;
-          NcclResult error = kNcclSuccess;
-          if (what.empty()) library().comm_get_async_error(all_.front(), &error);
-          check("the work of NCCL", error, nullptr);
+          if (what.empty()) {
+            check("the work of NCCL", async_error(), nullptr);
+            return;  // who gave the communicators up meanwhile says why
+          }
           // Where this process is inside of another step, it has the lock and says itself what is wrong there.
           for (int turn = 0; turn < kTurnsOfLock && !processes_->mutex().try_lock(); ++turn) {
             if (turn + 1 == kTurnsOfLock) throw late(what, "this process is inside of another step");
@@ -217,9 +225,7 @@ void NcclWorld::connect(InterruptPoll& poll) {
         _exit(1);
       },
       [this]() -> std::string {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        NcclResult error = kNcclSuccess;
-        if (!all_.empty()) library().comm_get_async_error(all_.front(), &error);
+        const NcclResult error = async_error();
         return error == kNcclSuccess || error == kNcclInProgress ? "" : library().get_error_string(error);
       });
 }

@@ -214,6 +214,14 @@ std::string with(const std::vector<std::pair<const char*, const char*>>& environ
   return out;
 }
 
+/// A program of the shell; its path.
+std::string script_in(const TemporaryFolder& folder, const std::string& name, const std::string& body) {
+  const std::string path = folder.path() + "/" + name;
+  std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return path;
+}
+
 TEST(Toolchains, AreMissedByName) {
   const std::string nvrtc =
       "error[HV0905]: NVRTC, the compiler of CUDA C, cannot be loaded: /none/libnvrtc.so: cannot open shared object "
@@ -227,12 +235,7 @@ TEST(Toolchains, AreMissedByName) {
   EXPECT_EQ(with({{"HELVE_NVRTC", "/none/libnvrtc.so"}, {"HELVE_NVCC", "/none/nvcc"}}, Compiler::Auto),
             nvrtc + "\nnote: nvcc would do as well: " + nvcc + pip);
   const TemporaryFolder folder;
-  const auto script = [&](const std::string& name, const std::string& body) {
-    const std::string path = folder.path() + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-    return path;
-  };
+  const auto script = [&](const char* name, const char* body) { return script_in(folder, name, body); };
   const std::string failing = script("failing", "echo no licence; exit 3"), silent = script("silent", "echo hello");
   const std::string help = "\nhelp: put nvcc on PATH, or name it by HELVE_NVCC";
   EXPECT_EQ(with({{"HELVE_NVCC", failing.c_str()}}, Compiler::Nvcc),
@@ -256,16 +259,10 @@ std::string machine_code_by(const std::string& program) {
 
 TEST(Toolchains, MachineCodeIsPrintedByAProgram) {
   const TemporaryFolder folder;
-  const auto script = [&](const std::string& name, const std::string& body) {
-    const std::string path = folder.path() + "/" + name;
-    std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
-    return path;
-  };
+  const auto script = [&](const char* name, const char* body) { return script_in(folder, name, body); };
   EXPECT_EQ(machine_code_by(script("prints", "echo \"$1\"; cat \"$2\"")), "--print-code\nthe image");
   const std::string fault = "error[HV0913]: nvdisasm, which prints machine code, cannot be run: ";
-  const std::string help =
-      "\nhelp: pip install nvidia-cuda-nvdisasm, put it on PATH, or name it by HELVE_NVDISASM";
+  const std::string help = "\nhelp: pip install nvidia-cuda-nvdisasm, put it on PATH, or name it by HELVE_NVDISASM";
   EXPECT_EQ(machine_code_by("/none/nvdisasm"), fault + "/none/nvdisasm: No such file or directory" + help);
   const std::string failing = script("failing", "echo no image; exit 3");
   EXPECT_EQ(machine_code_by(failing), fault + failing + " failed: no image\n" + help);

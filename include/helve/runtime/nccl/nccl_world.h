@@ -52,6 +52,8 @@ class NcclWorld {
 
  private:
   void connect(InterruptPoll& poll);
+  /// What NCCL has found wrong by itself.
+  NcclResult async_error();
   void check_devices(InterruptPoll& poll);
   void abort();
   UserError late(const std::string& what, const std::string& reason) const;
