@@ -218,30 +218,39 @@ void run_gemm(const Operands& op, Frame& frame) {
 }
 
 /// Where the elements of an operand of a T.mma stand: positions in its fragment, for sums of warp `warp` those that the
-/// warp itself holds.
+/// warp itself holds. The layout is asked once for each element, as there are many products of it.
 class ProductOperand {
  public:
   ProductOperand(const View& view, const Layout& layout, bool divided, bool turned, int64_t columns)
-      : layout_(layout), registers_(view.dims[1].extent), divided_(divided), turned_(turned), columns_(columns) {
-    rows_ = view.size() / std::max<int64_t>(columns, 1);
-    if (divided_) rows_ = layout.size() / columns;
+      : divided_(divided), turned_(turned), columns_(columns) {
+    rows_ = (divided ? layout.size() : view.size()) / std::max<int64_t>(columns, 1);
+    if (!divided) return;
+    for (int64_t element = 0; element < layout.size(); ++element) {
+      copies_.emplace_back();
+      for (const Point& place : layout.apply(element)) {
+        copies_.back().push_back({place.at(axes::tx()) / kWarp, register_position(place, view.dims[1].extent)});
+      }
+    }
   }
   int64_t at(int64_t row, int64_t column, int64_t warp) const {
     const int64_t element = turned_ ? column * rows_ + row : row * columns_ + column;
     if (!divided_) return element;
-    for (const Point& place : layout_.apply(element)) {
-      if (place.at(axes::tx()) / kWarp == warp) return register_position(place, registers_);
+    for (const Copy& copy : copies_[static_cast<size_t>(element)]) {
+      if (copy.warp == warp) return copy.position;
     }
     HELVE_FAIL("a warp multiplies by an element that it does not hold");
   }
   /// The warp that holds the element, which has no copies.
   int64_t warp_of(int64_t row, int64_t column) const {
-    return divided_ ? layout_.apply(row * columns_ + column).front().at(axes::tx()) / kWarp : 0;
+    return divided_ ? copies_[static_cast<size_t>(row * columns_ + column)].front().warp : 0;
   }
 
  private:
-  const Layout& layout_;
-  int64_t registers_, rows_ = 0;
+  struct Copy {
+    int64_t warp, position;
+  };
+  std::vector<std::vector<Copy>> copies_;
+  int64_t rows_ = 0;
   bool divided_, turned_;
   int64_t columns_;
 };

@@ -1,7 +1,8 @@
 // CUDA on the CPU, for tests: g++ compiles the text of generated kernels after this file.
-// Threads of a block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second
-// time, from their definitions, so that the text is judged without the prelude; vector accesses check that they are
-// aligned. With HELVE_PRELUDE the prelude itself is compiled, its PTX replaced by the ptx_ functions.
+// It is precompiled, and cuda_on_host.cc is compiled once, since most of a kernel's time went into them. Threads of a
+// block are fibers that stop at barriers and shuffles. The helve_ functions are written here a second time, from their
+// definitions, so that the text is judged without the prelude; vector accesses check that they are aligned. With
+// HELVE_PRELUDE the prelude itself is compiled, its PTX replaced by the ptx_ functions.
 #include <ucontext.h>
 
 #include <algorithm>
@@ -28,13 +29,13 @@
 #define __grid_constant__
 
 struct helve_index { unsigned x; };
-static helve_index threadIdx, blockIdx, blockDim;
-alignas(1024) unsigned char helve_shared[232448];
+extern helve_index threadIdx, blockIdx, blockDim;
+extern unsigned char helve_shared[232448];
 
 namespace host {
 
 enum Fault { Fine = 0, Deadlock = 1, Misaligned = 2, BadShuffle = 3, Redzone = 4, Unfinished = 5, Unfenced = 6 };
-static int fault = Fine;
+extern int fault;
 
 struct Barrier {
   int arrived = 0;
@@ -88,32 +89,11 @@ struct Copies {
   std::vector<std::vector<Read>> landing;
   std::vector<std::vector<Copy>> groups;
   std::vector<Copy> begun;
-  bool empty() const { return groups.empty() && begun.empty(); }
-  void clear() { *this = {}; }
-  void commit() {
-    groups.push_back({});
-    groups.back().swap(begun);
-  }
-  void wait_for_sources(size_t pending) {
-    while (groups.size() > pending) {
-      landing.push_back({});
-      for (const Copy& copy : groups.front()) {
-        const auto* from = static_cast<const unsigned char*>(copy.from);
-        landing.back().push_back({copy.to, {from, from + copy.read}});
-      }
-      groups.erase(groups.begin());
-    }
-  }
-  void wait(size_t pending) {
-    while (!landing.empty() && landing.size() + groups.size() > pending) {
-      for (const Read& each : landing.front()) std::memcpy(each.to, each.bytes.data(), each.bytes.size());
-      landing.erase(landing.begin());
-    }
-    while (groups.size() > pending) {
-      for (const Copy& copy : groups.front()) copy.run();
-      groups.erase(groups.begin());
-    }
-  }
+  bool empty() const;
+  void clear();
+  void commit();
+  void wait_for_sources(size_t pending);
+  void wait(size_t pending);
 };
 /// Products of a thread's warpgroup, of each its own sums: groups that are committed, and what belongs to none yet.
 /// While a register is in flight it holds a poison, and its value is kept here; what products may take is what a fence
@@ -130,35 +110,19 @@ struct Products {
   std::deque<std::array<uint32_t, 4>> words;  // that instructions were given
   std::vector<uint32_t*> named;  // since the last fence
   std::map<uint32_t*, uint32_t> ordered;
-  bool empty() const { return groups.empty() && begun.empty(); }
-  void fence() {
-    for (uint32_t* each : named) ordered[each] = *each;
-    named.clear();
-  }
-  void take(uint32_t* sum) {
-    const auto [at, fresh] = flying.emplace(sum, Held{*sum, 0});
-    ++at->second.uses;
-    *sum = kPoison;
-  }
+  bool empty() const;
+  void fence();
+  /// May a product take the register: is it in flight, or as a fence or an earlier product has left it?
+  bool may_take(const uint32_t* sum) const;
+  void take(uint32_t* sum);
+  uint32_t& held(uint32_t* sum);
   /// False where the register was accessed in the meantime.
-  bool leave(uint32_t* sum) {
-    const auto at = flying.find(sum);
-    if (--at->second.uses) return true;
-    const bool untouched = *sum == kPoison;
-    *sum = ordered[sum] = at->second.value;
-    flying.erase(at);
-    return untouched;
-  }
-  void commit() {
-    groups.push_back({});
-    groups.back().swap(begun);
-  }
-  void wait(size_t pending) {
-    while (groups.size() > pending) {
-      for (const auto& each : groups.front()) each();
-      groups.erase(groups.begin());
-    }
-  }
+  bool leave(uint32_t* sum);
+  void begin(std::function<void()> product);
+  const uint32_t* words_of(uint32_t a, uint32_t a1, uint32_t a2, uint32_t a3);
+  void name(uint32_t* sum);
+  void commit();
+  void wait(size_t pending);
 };
 struct Fiber {
   Copies copies, loads, stores;  // its own, and those of TMA
@@ -167,144 +131,38 @@ struct Fiber {
   bool done = false;
   Products products;
 };
-constexpr size_t kStack = 64 * 1024;
-static std::vector<Fiber> fibers;
-static ucontext_t scheduler;
-static unsigned running, block_threads;  // a thread's number in its block
-static unsigned place, together;           // a block's number among those that run at the same time, and how many do
-static long changes;
-static Barrier cluster;
-static std::vector<std::unique_ptr<Block>> blocks;
-static Block& block() { return *blocks[place]; }
-static Fiber& fiber() { return fibers[place * block_threads + running]; }
-static void (*entry)(void*);
-static void* entry_argument;
+extern unsigned running, block_threads;  // a thread's number in its block
+extern unsigned place, together;         // a block's number among those that run at the same time, and how many do
+extern long changes;
+extern Barrier cluster;
+Block& block();
+Fiber& fiber();
+/// To the next thread.
+void yield();
 
-inline void Mbarrier::settle() {
-  if (missing || bytes) return;
-  missing = count;
-  ++ended;
-  ++changes;
-}
-inline void Mbarrier::arrive() {
-  if (missing == 0) fault = Unfinished;  // more threads arrive than the phase has
-  else --missing;
-  ++changes;
-  settle();
-}
 /// Has the phase of this parity ended? If not, and only bytes are missing, they arrive now, as late as they may.
-static bool has_ended(Mbarrier& barrier, unsigned parity) {
-  if ((barrier.ended & 1u) != parity) return true;
-  std::vector<Awaited>& all = block().awaited;
-  if (barrier.missing == 0) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i].barrier != &barrier) continue;
-      const Awaited copy = all[i];
-      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i--));
-      std::memset(copy.to, 0, copy.bytes);
-      if (copy.read) std::memcpy(copy.to, copy.from, copy.read);
-      barrier.bytes -= static_cast<int32_t>(copy.bytes);
-    }
-    barrier.settle();
-    if ((barrier.ended & 1u) != parity) return true;
-  }
-  swapcontext(&fiber().context, &scheduler);
-  return false;
-}
-
-static void trampoline() {
-  entry(entry_argument);
-  if (!fiber().copies.empty() || !fiber().loads.empty() || !fiber().stores.empty()) fault = Unfinished;
-  if (!fiber().products.empty()) fault = Unfinished;
-  fiber().stores.wait(0);
-  fiber().done = true;
-  ++changes;
-  swapcontext(&fiber().context, &scheduler);
-}
-
-static void wait(Barrier& barrier, int count) {
-  const long generation = barrier.generation;
-  if (++barrier.arrived == count) {
-    barrier.arrived = 0;
-    ++barrier.generation;
-    ++changes;
-    return;
-  }
-  while (barrier.generation == generation) swapcontext(&fiber().context, &scheduler);
-}
+bool has_ended(Mbarrier& barrier, unsigned parity);
+void wait(Barrier& barrier, int count);
 
 /// Copies complete at any time up to the wait: those of odd threads at once, those of even ones as late as they may.
-static void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t read) {
-  if (reinterpret_cast<uintptr_t>(to) % bytes != 0) fault = Misaligned;
-  if (read && reinterpret_cast<uintptr_t>(from) % bytes != 0) fault = Misaligned;
-  const Copy copy{to, from, bytes, read};
-  if (running % 2) return copy.run();
-  fiber().copies.begun.push_back(copy);
-}
-static void commit_copies() { fiber().copies.commit(); }
-static void wait_for_copies(size_t pending) { fiber().copies.wait(pending); }
+void begin_copy(unsigned char* to, const void* from, size_t bytes, size_t read);
+void commit_copies();
+void wait_for_copies(size_t pending);
 
-static bool draw() {
-  static uint32_t turn = 1;
-  turn = turn * 1664525u + 1013904223u;
-  return turn >> 31;
-}
 /// A copy of TMA that an mbarrier counts: about every other one arrives at once, the rest as late as it may.
-static void begin_awaited(const std::vector<Copy>& copies, Mbarrier* barrier) {
-  if (draw()) {
-    for (const Copy& copy : copies) {
-      copy.run();
-      barrier->bytes -= static_cast<int32_t>(copy.bytes);
-    }
-    return barrier->settle();
-  }
-  for (const Copy& copy : copies) block().awaited.push_back({copy.to, copy.from, copy.bytes, copy.read, barrier});
-}
+void begin_awaited(const std::vector<Copy>& copies, Mbarrier* barrier);
 
 /// The shared memory of a block of the cluster.
-static unsigned char* memory_of(unsigned b) { return b == place ? helve_shared : blocks[b]->memory.data(); }
-static Mbarrier* mbarrier_of(unsigned b, const void* barrier) {
-  return (Mbarrier*)(memory_of(b) + ((const unsigned char*)barrier - helve_shared));
-}
+unsigned char* memory_of(unsigned b);
+Mbarrier* mbarrier_of(unsigned b, const void* barrier);
 /// A copy of TMA to several blocks of the cluster, a bit for each, which their own mbarriers count.
-static void begin_shared(const std::vector<Copy>& copies, Mbarrier* barrier, unsigned to) {
-  for (unsigned b = 0; b < 32; ++b) {
-    if (!(to >> b & 1)) continue;
-    if (b >= together) {
-      fault = Unfinished;
-      return;
-    }
-    const bool at_once = draw();
-    for (const Copy& copy : copies) {
-      if (!at_once) {
-        blocks[b]->awaited.push_back({copy.to, copy.from, copy.bytes, copy.read, barrier});
-        continue;
-      }
-      Copy{memory_of(b) + (copy.to - helve_shared), copy.from, copy.bytes, copy.read}.run();
-      mbarrier_of(b, barrier)->bytes -= static_cast<int32_t>(copy.bytes);
-    }
-    if (at_once) mbarrier_of(b, barrier)->settle();
-  }
-}
+void begin_shared(const std::vector<Copy>& copies, Mbarrier* barrier, unsigned to);
 
 /// About every other TMA copy is done at once, the rest as late as allowed: the high bits of a
 /// linear congruence say which, so that no program meets one kind of its copies always early.
-static void begin_tma(std::vector<Copy>& begun, const std::vector<Copy>& copies) {
-  if (running != 0) fault = Misaligned;
-  if (draw()) {
-    for (const Copy& copy : copies) copy.run();
-  } else {
-    begun.insert(begun.end(), copies.begin(), copies.end());
-  }
-}
-static void require_bulk(const void* to, const void* from, size_t bytes) {
-  const uintptr_t places = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
-  if (places % 16 != 0 || bytes % 16 != 0) fault = Misaligned;
-}
-static void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes) {
-  require_bulk(to, from, bytes);
-  begin_tma(begun, {{static_cast<unsigned char*>(to), from, bytes, bytes}});
-}
+void begin_tma(std::vector<Copy>& begun, const std::vector<Copy>& copies);
+void require_bulk(const void* to, const void* from, size_t bytes);
+void begin_bulk(std::vector<Copy>& begun, void* to, const void* from, size_t bytes);
 
 /// A tensor map as the tests write it; extents and strides, in bytes, and the box are row-major.
 struct Map {
@@ -315,79 +173,10 @@ struct Map {
 static_assert(sizeof(Map) <= 128);
 
 /// The copies of one box, element by element: zeros come from outside, and nothing goes there.
-static std::vector<Copy> copies_of_box(const void* bytes, const int* at, int rank, unsigned char* memory, bool loads) {
-  const Map& map = *static_cast<const Map*>(bytes);
-  if (rank != map.rank || (memory - helve_shared) % std::max(128, map.swizzle * 8) != 0) fault = Misaligned;
-  if (at[rank - 1] * map.element % 16 != 0) fault = Misaligned;
-  std::vector<Copy> out;
-  int64_t count = 1;
-  for (int d = 0; d < rank; ++d) count *= map.box[d];
-  for (int64_t i = 0; i < count; ++i) {
-    unsigned char* element = map.base;
-    bool inside = true;
-    int64_t rest = i;
-    for (int d = rank; d-- > 0; rest /= map.box[d]) {
-      const int64_t place = at[d] + rest % map.box[d];
-      inside &= place >= 0 && place < map.extents[d];
-      element += place * map.strides[d];
-    }
-    size_t address = static_cast<size_t>(memory - helve_shared) + static_cast<size_t>(i) * map.element;
-    if (map.swizzle) address ^= address >> 3 & (map.swizzle - 16);  // of each unit of 16 bytes, by its row
-    const auto size = static_cast<size_t>(map.element);
-    if (loads) out.push_back({helve_shared + address, element, size, inside ? size : 0});
-    else if (inside) out.push_back({element, helve_shared + address, size, size});
-  }
-  return out;
-}
+std::vector<Copy> copies_of_box(const void* bytes, const int* at, int rank, unsigned char* memory, bool loads);
 
-/// False when the threads that are left wait for one another.
-static bool run_blocks(unsigned first, unsigned threads, size_t shared) {
-  cluster = {};
-  for (place = 0; place < together; ++place) {
-    block().whole = {};
-    for (Barrier& each : block().warps) each = {};
-    for (Barrier& each : block().named) each = {};
-    block().awaited.clear();
-    block().rings.clear();
-    block().memory.assign(sizeof(helve_shared), 0xa5);
-    for (running = 0; running < threads; ++running) {
-      Fiber& f = fiber();
-      f.done = false;
-      f.copies.clear();
-      f.loads.clear();
-      f.stores.clear();
-      f.products = {};
-      getcontext(&f.context);
-      f.context.uc_stack.ss_sp = f.stack.get();
-      f.context.uc_stack.ss_size = kStack;
-      f.context.uc_link = &scheduler;
-      makecontext(&f.context, trampoline, 0);
-    }
-  }
-  for (;;) {
-    const long before = changes;
-    bool all = true;
-    for (place = 0; place < together; ++place) {
-      blockIdx.x = first + place;
-      std::memcpy(helve_shared, block().memory.data(), sizeof(helve_shared));
-      for (running = 0; running < threads; ++running) {
-        if (fiber().done) continue;
-        all = false;
-        threadIdx.x = running;
-        swapcontext(&scheduler, &fiber().context);
-      }
-      std::memcpy(block().memory.data(), helve_shared, sizeof(helve_shared));
-      for (size_t i = shared; i < sizeof(helve_shared); ++i) {
-        if (helve_shared[i] != 0xa5) fault = Redzone;
-      }
-    }
-    for (unsigned b = 0; all && b < together; ++b) {
-      if (!blocks[b]->awaited.empty()) fault = Unfinished;
-    }
-    if (all) return true;
-    if (changes == before) return false;
-  }
-}
+/// Runs blocks of a kernel by turns, `at_once` together; gives the fault.
+int run(void (*body)(void*), void* argument, unsigned count, unsigned threads, size_t shared, unsigned at_once);
 
 template <class F>
 static void call(void* f) { (*static_cast<F*>(f))(); }
@@ -402,20 +191,8 @@ static P argument(long long slot) {
 template <class... P, size_t... I>
 static int launch(void (*kernel)(P...), const long long* args, unsigned count, unsigned threads, size_t shared,
                   unsigned at_once, std::index_sequence<I...>) {
-  fault = Fine;
-  block_threads = blockDim.x = threads;
-  together = at_once;
-  while (blocks.size() < together) blocks.push_back(std::make_unique<Block>());
-  while (fibers.size() < size_t{threads} * together) {
-    fibers.push_back({{}, {}, {}, {}, std::make_unique<char[]>(kStack), false});
-  }
   auto body = [&] { kernel(argument<P>(args[I])...); };
-  entry = call<decltype(body)>;
-  entry_argument = &body;
-  for (unsigned b = 0; b < count && fault == Fine; b += together) {
-    if (!run_blocks(b, threads, shared)) fault = Deadlock;
-  }
-  return fault;
+  return run(call<decltype(body)>, &body, count, threads, shared, at_once);
 }
 
 template <class... P>
@@ -429,31 +206,8 @@ struct Format {
   int exponent, mantissa, bias;
   bool infinite;
 };
-static double decode(unsigned bits, Format f) {
-  const unsigned m = bits & ((1u << f.mantissa) - 1), ones = (1u << f.exponent) - 1, e = bits >> f.mantissa & ones;
-  const double sign = bits >> (f.exponent + f.mantissa) & 1 ? -1.0 : 1.0;
-  if (e == ones && f.infinite) return m ? std::nan("") : sign * INFINITY;
-  if (e == ones && m == (1u << f.mantissa) - 1) return std::nan("");
-  return sign * (e == 0 ? std::ldexp(m, 1 - f.bias - f.mantissa)
-                        : std::ldexp((1u << f.mantissa) + m, static_cast<int>(e) - f.bias - f.mantissa));
-}
-static unsigned encode(long double x, Format f) {
-  const unsigned sign = std::signbit(x) ? 1u << (f.exponent + f.mantissa) : 0;
-  const unsigned top = ((1u << f.exponent) - 1) << f.mantissa,
-                 nan = top | (f.infinite ? 1u << (f.mantissa - 1) : (1u << f.mantissa) - 1);
-  if (x != x) return sign | nan;
-  if (x == 0) return sign;
-  x = std::fabs(x);
-  if (std::isinf(x)) return sign | (f.infinite ? top : nan);
-  int e = 0;
-  std::frexp(x, &e);
-  const int unit = std::max(e - 1, 1 - f.bias) - f.mantissa;
-  const long double steps = std::nearbyint(std::ldexp(x, -unit));  // of the unit; may reach the next power of two
-  const unsigned code =
-      static_cast<unsigned>(steps) + (static_cast<unsigned>(unit + f.mantissa + f.bias - 1) << f.mantissa);
-  const unsigned most = f.infinite ? top : nan;
-  return sign | (code > most ? most : code);
-}
+double decode(unsigned bits, Format f);
+unsigned encode(long double x, Format f);
 
 }  // namespace host
 
@@ -465,7 +219,7 @@ static void helve_cluster_sync() { host_sync_cluster(); }
 template <class T>
 static T* helve_peer(T* p, int peer) {
   if (peer == static_cast<int>(host::place)) return p;
-  return (T*)(host::blocks[peer]->memory.data() + ((unsigned char*)p - helve_shared));
+  return (T*)(host::memory_of(peer) + ((unsigned char*)p - helve_shared));
 }
 /// An mbarrier for pushes: bytes that have arrived less those that are expected, whether they are expected yet, and how
 /// many phases are complete. A push that comes a phase too early leaves a phase that never completes.
@@ -493,14 +247,14 @@ static void helve_push(T* to, T value, int peer, unsigned long long* arrivals) {
 static void helve_wait_pushed(unsigned long long* arrivals, unsigned phase, unsigned bytes) {
   unsigned long long* here = arrivals + (phase & 1);
   if (host::running == 0) count_bytes(here, -(int)bytes, true);
-  while (((Arrivals*)here)->phases < phase / 2 + 1) swapcontext(&host::fiber().context, &host::scheduler);
+  while (((Arrivals*)here)->phases < phase / 2 + 1) host::yield();
 }
 static void helve_group_barrier(unsigned* word, unsigned goal) {
   __syncthreads();
   if (host::running == 0) {
     ++*word;
     ++host::changes;
-    while ((int)(*word - goal) < 0) swapcontext(&host::fiber().context, &host::scheduler);
+    while ((int)(*word - goal) < 0) host::yield();
   }
   __syncthreads();
 }
@@ -686,7 +440,7 @@ static typename F::Sum host_described(uint64_t descriptor, int line, int k) {
 template <class T>
 static uint32_t* host_bits(T* c) { return reinterpret_cast<uint32_t*>(c); }
 template <class T>
-static void host_hold(T& value) { host::fiber().products.named.push_back(host_bits(&value)); }
+static void host_hold(T& value) { host::fiber().products.name(host_bits(&value)); }
 
 /// A of a product: a descriptor, the same in all lanes, or the words of the four lanes that share the thread's rows.
 template <class F, bool LINES>
@@ -717,10 +471,7 @@ static void host_group_product(typename F::Sum* c, const A& a, uint64_t b, int a
   if (__shfl_sync(0xffffffffu, b, 0) != b) host::fault = host::BadShuffle;
   host::Products& products = host::fiber().products;
   for (int reg = 0; reg < N / 2; ++reg) {
-    uint32_t* const sum = host_bits(c + reg);
-    if (products.flying.count(sum)) continue;
-    const auto known = products.ordered.find(sum);
-    if (known == products.ordered.end() || known->second != *sum) host::fault = host::Unfenced;
+    if (!products.may_take(host_bits(c + reg))) host::fault = host::Unfenced;
   }
   for (int reg = 0; reg < N / 2; ++reg) products.take(host_bits(c + reg));
   const auto run = [=] {
@@ -728,7 +479,7 @@ static void host_group_product(typename F::Sum* c, const A& a, uint64_t b, int a
     for (int reg = 0; reg < N / 2; ++reg) {
       const int lower = reg / 2 % 2;
       const int row = me % 128 / 32 * 16 + lower * 8 + me % 32 / 4, column = reg / 4 * 8 + me % 4 * 2 + reg % 2;
-      uint32_t& held = own.flying.at(host_bits(c + reg)).value;
+      uint32_t& held = own.held(host_bits(c + reg));
       typename F::Sum sum = 0;
       if (adds) std::memcpy(&sum, &held, 4);
       for (int k = 0; k < F::depth; ++k) sum += a(row, lower, k) * host_described<F, B_LINES>(b, column, k);
@@ -739,7 +490,7 @@ static void host_group_product(typename F::Sum* c, const A& a, uint64_t b, int a
     }
   };
   if (me / 32 % 2) return run();
-  products.begun.push_back(run);
+  products.begin(run);
 }
 template <int N, class F, bool A_LINES, bool B_LINES>
 static void host_group_product(typename F::Sum* c, uint64_t a, uint64_t b, int adds) {
@@ -765,9 +516,7 @@ static void ptx_wgmma(typename F::Sum& first, uint64_t a, uint64_t b, int adds) 
 }
 template <int N, class F, bool A_LINES, bool B_LINES>
 static void ptx_wgmma(typename F::Sum& first, uint32_t a, uint32_t a1, uint32_t a2, uint32_t a3, uint64_t b, int adds) {
-  host::fiber().products.words.push_back({a, a1, a2, a3});
-  const uint32_t* const own = host::fiber().products.words.back().data();
-  host_group_product<N, F, A_LINES, B_LINES>(&first, own, b, adds);
+  host_group_product<N, F, A_LINES, B_LINES>(&first, host::fiber().products.words_of(a, a1, a2, a3), b, adds);
 }
 constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
 static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }

@@ -1,14 +1,21 @@
 """Generated CUDA C on the CPU: g++ compiles the kernels' text after cuda_on_host.h, which says what CUDA is.
 
-Functions are compiled many at a time, since a start of the compiler costs more than a kernel.
+Functions are compiled many at a time, since a start of the compiler costs more than a kernel. What is the same for all
+of them, the header and what it declares, is compiled once for all tests and kept in the folder for temporary files.
 """
 
 import ctypes
+import functools
+import getpass
 import hashlib
 import math
+import os
 import re
+import shutil
 import struct
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +25,10 @@ from helve import _core
 from helve.testing import evaluate, numpy_dtype
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
+MACHINE = Path(__file__).with_name("cuda_on_host.cc")
+LIBRARY = "libcuda_on_host.so"
+OPTIONS = ["-std=c++17", "-O1", "-fPIC", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing"]
+PRELUDE = ["-DHELVE_PRELUDE"]
 FAULTS = ["", "threads wait for one another", "a vector access is misaligned", "a bad shuffle",
           "shared memory beyond its size",
           "asynchronous copies or products are left at the end, or sums are touched too early",
@@ -68,6 +79,40 @@ def without_ptx(text):
     return out
 
 
+def compiled(arguments):
+    done = subprocess.run(["g++", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+@functools.cache
+def shared_part():
+    """The folder of the header, precompiled with the prelude and without, and of the library of what it declares."""
+    version = subprocess.run(["g++", "-v"], capture_output=True, text=True).stderr
+    texts = [HEADER.read_text(), MACHINE.read_text(), *OPTIONS, version]
+    key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    home = Path(tempfile.gettempdir()) / f"helve-cuda-on-host-{getpass.getuser()}"
+    folder = home / key
+    if folder.exists():
+        return folder
+    home.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home) as made:
+        made = Path(made) / key
+        (made / f"{HEADER.name}.gch").mkdir(parents=True)
+        shutil.copy(HEADER, made)
+        for name, defined in [("plain", []), ("prelude", PRELUDE)]:
+            compiled([*OPTIONS, *defined, "-x", "c++-header", "-o", made / f"{HEADER.name}.gch" / name,
+                      made / HEADER.name])
+        compiled([*OPTIONS, "-shared", "-Wl,-soname," + str(folder / LIBRARY), "-o", made / LIBRARY, MACHINE])
+        try:
+            os.rename(made, folder)
+        except OSError:  # another process was faster
+            assert folder.exists()
+    for other in home.iterdir():  # of texts of days before
+        if time.time() - other.stat().st_mtime > 86400:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
 class HostKernels:
     """The kernels of functions in thread form. Functions launch one kernel each, or one of two by a condition, and have
     names of their own, unless `names` gives them.
@@ -98,15 +143,12 @@ class HostKernels:
                     f"return host::launch({scope}{kernel['name']}, args, blocks, {kernel['threads']}, "
                     f"{kernel['shared_bytes']}, {'blocks' if kernel['cooperative'] else kernel['cluster']}); }}\n"
                 )
-        source = "#define HELVE_PRELUDE\n" * prelude + HEADER.read_text() + "\n" + "\n".join(texts)
+        source = f'#include "{HEADER.name}"\n' + "\n".join(texts)
         stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
         stem.with_suffix(".cc").write_text(source)
-        command = ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off",
-                   "-fno-strict-aliasing"]
-        done = subprocess.run(
-            [*command, "-o", str(stem.with_suffix(".so")), str(stem.with_suffix(".cc"))], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[:4000]
+        shared = shared_part()
+        compiled([*OPTIONS, *PRELUDE * prelude, f"-I{shared}", "-shared", "-o", stem.with_suffix(".so"),
+                  stem.with_suffix(".cc"), shared / LIBRARY])
         self.library = ctypes.CDLL(str(stem.with_suffix(".so")))
 
     def run(self, name, blocks, arrays, scalars=None):
