@@ -4,6 +4,7 @@ Each kernel function that any test builds must survive printing and parsing, and
 test_every_program.py checks at the end; tests need not ask for it. A build without LLVM skips what needs it.
 """
 
+import gc
 import os
 
 import helve
@@ -51,6 +52,12 @@ def pytest_sessionfinish(session):
     folder = os.environ.get("HELVE_RECORD_FUNCTIONS")
     if folder and not session.config.option.collectonly:
         stage_check.write_programs(folder)
+
+
+def pytest_collection_finish():
+    """Thousands of tests and modules live to the end; the collector of garbage need not look at them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

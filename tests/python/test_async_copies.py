@@ -120,8 +120,6 @@ def test_every_stage_computes_the_same(name):
     function = PROGRAMS[name][0]
     helve.testing.check_stages(function, lambda: arguments(name), target="cuda", check="all")
     helve.testing.check_stages(function, lambda: arguments(name))
-    for _, stage in helve.testing.lowering_stages(function, target="cuda"):
-        helve.testing.assert_round_trip(stage)
 
 
 @pytest.mark.parametrize("name", ["by_hand", "mirrored_100_3", "any_40", "products"])

@@ -177,8 +177,6 @@ def arguments(name):
 def test_every_stage_computes_the_same(name):
     function = PROGRAMS[name][0]
     helve.testing.check_stages(function, lambda: arguments(name), target="cuda", check="all", arch=ARCH)
-    for _, stage in helve.testing.lowering_stages(function, target="cuda", arch=ARCH):
-        helve.testing.assert_round_trip(stage)
 
 
 @pytest.mark.parametrize("name", ["ring", "doubled_33_72_16", "transposed_64", "rank_3"])

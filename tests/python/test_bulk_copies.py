@@ -210,8 +210,6 @@ def arguments(name):
 def test_every_stage_computes_the_same(name):
     function = PROGRAMS[name][0]
     helve.testing.check_stages(function, lambda: arguments(name), target="cuda", check="all", arch=ARCH)
-    for _, stage in helve.testing.lowering_stages(function, target="cuda", arch=ARCH):
-        helve.testing.assert_round_trip(stage)
     smallest = min(np.prod(shape) for shape in PROGRAMS[name][1])
     assert ("T.cp_async_bulk(" in _core.print(thread_form(function))) == (smallest > 3)
 

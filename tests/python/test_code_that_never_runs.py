@@ -8,6 +8,7 @@ import pytest
 
 import helve
 import helve.testing
+from helve.testing import changed_stages, lowering_stages
 
 PIPELINES = ({"target": "llvm"}, {"target": "cuda", "arch": "sm_80"}, {"target": "cuda", "arch": "sm_90a"})
 PROGRAM = """@T.prim_func
@@ -62,7 +63,7 @@ def check_calls(function, arguments, wanted):
     run(helve.compile(function, target="interp"))
     run(helve.compile(function, target="llvm", verify=True))
     for options in PIPELINES:
-        for _, stage in helve.testing.lowering_stages(function, **options):
+        for _, stage in changed_stages(lowering_stages(function, **options)):
             run(lambda *given: helve.testing.interpret(stage, *given))  # noqa: B023
 
 
@@ -126,7 +127,7 @@ def test_a_fault_behind_a_condition_that_always_holds(guard, body):
         helve.compile(function, target="llvm")
     assert caught.value.code == "HV0210"
     for options in PIPELINES:
-        for _, stage in helve.testing.lowering_stages(function, **options):
+        for _, stage in changed_stages(lowering_stages(function, **options)):
             c = np.zeros(4, np.int32)
             helve.testing.interpret(stage, 0, np.zeros(4, np.int32), c)
             np.testing.assert_array_equal(c, [5] * 4)

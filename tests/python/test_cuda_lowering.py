@@ -48,8 +48,6 @@ def test_rows_in_registers(columns, rows, threads, dtype):
 
     function = softmax(columns, rows, threads, dtype)
     helve.testing.check_stages(function, arguments, target="cuda", rtol=1e-2 if dtype != "float32" else 1e-5)
-    for _, stage in helve.testing.lowering_stages(function, target="cuda"):
-        helve.testing.assert_round_trip(stage)
     text = _core.print(thread_form(function))
     assert "T.alloc_shared" not in text or "warps" in text, "a row left its registers"
 

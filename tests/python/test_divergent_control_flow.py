@@ -9,6 +9,7 @@ import pytest
 import helve
 import helve.testing
 from helve import T, _core
+from helve.testing import changed_stages, lowering_stages
 
 MESHES = [(1, 1), (2, 3), (3, 2)]
 
@@ -559,7 +560,7 @@ def test_work_items_that_decide_equally_share_collectives(mesh, items, on):
             kernel(flags, out)
             assert np.array_equal(out, expected)
         assert ("i_round" in kernel.source("split_mesh_kernels")) == (chunk > 1)
-        for _, stage in helve.testing.lowering_stages(main, mesh=helve.Mesh(mesh), persistent_chunk=chunk):
+        for _, stage in changed_stages(lowering_stages(main, mesh=helve.Mesh(mesh), persistent_chunk=chunk)):
             out = np.full(own.shape, -1, "int32")
             helve.testing.interpret(stage, flags, out, check="all")
             assert np.array_equal(out, expected)
@@ -646,8 +647,8 @@ def test_a_shared_collective_moves_what_its_round_wrote(items, chunk):
             helve.compile(function, mesh=helve.Mesh(mesh), target=target, persistent_chunk=chunk)(out)
             assert np.array_equal(out, expected)
         for target in ("llvm", "cuda"):
-            for _, stage in helve.testing.lowering_stages(function, helve.Mesh(mesh), chunk, target,
-                                                          "sm_80" if target == "cuda" else ""):
+            arch = "sm_80" if target == "cuda" else ""
+            for _, stage in changed_stages(lowering_stages(function, helve.Mesh(mesh), chunk, target, arch)):
                 (out,) = arguments()
                 helve.testing.interpret(stage, out, check="all")
                 assert np.array_equal(out, expected)
@@ -692,7 +693,7 @@ def main(OUT: T.Tensor((3, 2, 6), "int32")):
     for target in ("llvm", "cuda"):
         arch = "sm_80" if target == "cuda" else ""
         stages = helve.testing.lowering_stages(function, helve.Mesh(mesh), 1, target, arch)
-        for name, stage in stages:
+        for name, stage in changed_stages(stages):
             out = np.zeros_like(expected)
             helve.testing.interpret(stage, out, check="all")
             assert np.array_equal(out, expected), name

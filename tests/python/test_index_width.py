@@ -178,7 +178,7 @@ def test_shifts_by_what_guards_keep_small():
     run(helve.compile(function, target="llvm"))
     for arch in ("sm_80", "sm_90a"):
         stages = helve.testing.lowering_stages(function, target="cuda", arch=arch)
-        for _, stage in stages:
+        for _, stage in helve.testing.changed_stages(stages):
             run(lambda *given: helve.testing.interpret(stage, *given, check="all"))  # noqa: B023
         source, _ = _core.cuda_source(stages[-1][1], cluster_blocks={"sm_80": 1, "sm_90a": 16}[arch])
         assert "__global__" in source
@@ -297,7 +297,7 @@ def test_a_value_that_is_read_in_a_divided_loop_is_under_its_guards():
     wanted = np.tril(np.broadcast_to(a[[1, 2, 0]] + 1, (4, 3)), -1)
     for arch in ("sm_80", "sm_90a"):
         stages = helve.testing.lowering_stages(function, target="cuda", arch=arch)
-        for _, stage in stages:
+        for _, stage in helve.testing.changed_stages(stages):
             b = np.zeros((4, 3), np.int64)
             helve.testing.interpret(stage, a, b, check="all")
             np.testing.assert_array_equal(b, wanted)

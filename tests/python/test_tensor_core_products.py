@@ -12,6 +12,7 @@ from tile_products import arguments
 import helve
 import helve.testing
 from helve import T, _core
+from helve.testing import changed_stages, lowering_stages
 
 product = partial(tile_products.product, "mma")
 
@@ -32,7 +33,7 @@ def test_every_stage(m, n, k, threads, dtype, ta, tb, steps):
     function = product(m, n, k, threads, dtype, ta, tb, steps=steps)
     given, expected = arguments(m, n, k, dtype, ta, tb, steps)
     for arch in ("sm_80", "sm_90a"):
-        for name, stage in helve.testing.lowering_stages(function, target="cuda", arch=arch):
+        for name, stage in changed_stages(lowering_stages(function, target="cuda", arch=arch)):
             found = [each.copy() for each in given]
             helve.testing.interpret(stage, *found)
             np.testing.assert_array_equal(found[2], expected, err_msg=name)

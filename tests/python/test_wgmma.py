@@ -14,6 +14,7 @@ from tile_products import OTHER_TYPES, TYPES, arguments
 import helve
 import helve.testing
 from helve import T, _core
+from helve.testing import changed_stages, lowering_stages
 
 product = partial(tile_products.product, "wgmma")
 
@@ -90,7 +91,7 @@ PROGRAMS = {name: rest for name, *rest in programs()}
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_stage(name):
     function, given, expected = PROGRAMS[name]
-    for name, stage in helve.testing.lowering_stages(function, target="cuda", arch="sm_90a"):
+    for name, stage in changed_stages(lowering_stages(function, target="cuda", arch="sm_90a")):
         found = [each.copy() for each in given]
         helve.testing.interpret(stage, *found)
         np.testing.assert_array_equal(found[2], expected, err_msg=name)

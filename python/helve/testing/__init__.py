@@ -10,6 +10,7 @@ from helve.testing.stages import (
     Pipeline,
     assert_round_trip,
     assert_same,
+    changed_stages,
     check_lowered,
     check_stages,
     distinct_stages,
@@ -21,7 +22,7 @@ from helve.testing.stages import (
 )
 
 __all__ = [
-    "NegativeExtent", "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "check_lowered",
-    "check_stages", "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments", "numpy_dtype",
-    "placements", "recipes", "stage_check", "with_variant",
+    "NegativeExtent", "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "changed_stages",
+    "check_lowered", "check_stages", "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments",
+    "numpy_dtype", "placements", "recipes", "stage_check", "with_variant",
 ]

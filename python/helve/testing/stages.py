@@ -125,6 +125,12 @@ def stage_check(passes: Sequence[str]) -> str:
     return "in_turn" if "privatize_scratch" in passes else "all"
 
 
+def changed_stages(stages: Sequence[tuple[str, _core.Function]]) -> list[tuple[str, _core.Function]]:
+    """The function itself, and the stages of passes that changed it: all that runs differently."""
+    texts = [_core.print(function) for _, function in stages]
+    return [stage for n, stage in enumerate(stages) if n == 0 or texts[n] != texts[n - 1]]
+
+
 def with_variant(stages: Sequence[tuple[str, _core.Function]]) -> list[tuple[str, _core.Function]]:
     """The stages of a pipeline, and for a GPU also the variant of the last one whose tensors may begin anywhere."""
     if "insert_barriers" not in dict(stages):
