@@ -1,6 +1,6 @@
 """Random programs, and tests of the fuzzer itself: it must see planted faults.
 
-The usual run examines the same seeds everywhere, for 60 seconds at most, so that no machine judges a commit by chance.
+The usual run examines the same seeds everywhere, for 40 seconds at most, so that no machine judges a commit by chance.
 With HELVE_TEST_LONG the seeds go on for 600 seconds; HELVE_FUZZ_SECONDS sets another time, HELVE_FUZZ_SEED the first
 seed (1). `python tests/fuzz/run.py` looks further.
 """
@@ -27,7 +27,7 @@ from helve import _core
 from meaning import meaning
 
 LONG = os.environ.get("HELVE_FUZZ_SECONDS") or ("600" if os.environ.get("HELVE_TEST_LONG") else None)
-SECONDS, COUNT = (float(LONG), None) if LONG else (60.0, 300)
+SECONDS, COUNT = (float(LONG), None) if LONG else (40.0, 200)
 SEED = int(os.environ.get("HELVE_FUZZ_SEED", "1"))
 # What every run of some length must have met.
 NEEDED = [

@@ -18,7 +18,7 @@ from stage_check import Program, check_all, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = os.environ.get("HELVE_RECORD_FUNCTIONS")
-EACH, SHARE = (0, 1) if os.environ.get("HELVE_TEST_LONG") else (1, 20)
+EACH, SHARE = (0, 1) if os.environ.get("HELVE_TEST_LONG") else (1, 32)
 PARTS = 6
 SECONDS = 300 if SHARE > 1 else 3000  # for a part; the long run takes all programs, and other tests run beside it
 

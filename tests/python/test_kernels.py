@@ -34,7 +34,7 @@ SMALL = [
     *((case, 7, 40, "float16", {"blocks": 2}) for case in cases.BACKWARD),
     *((case, 3, 300, "float32", {**LONG, "blocks": 4}) for case in cases.BACKWARD),
     *((case, 7, 40, "bfloat16", {"blocks": 2, "rows": 1}) for case in cases.BACKWARD),
-    *((case, 4, 516, "bfloat16", {"blocks": 3}) for case in cases.BACKWARD),
+    *((case, 4, 132, "bfloat16", {"blocks": 3}) for case in cases.BACKWARD),
     *((case, 3, 517, "float32", {"blocks": 2, "stages": 4}) for case in cases.BACKWARD),
     *((case, 5, 300, "float32", {"threads": 32, "elements": 4, "cluster": 2, "clusters": 3}) for case in SHARED),
     *((case, 1, 77, "bfloat16", {"threads": 32, "cluster": 3, "clusters": 2}) for case in SHARED),
