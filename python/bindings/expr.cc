@@ -6,6 +6,7 @@
 #include "casters.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/equal.h"
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/text.h"
 
 namespace helve::python {
@@ -70,6 +71,7 @@ void bind_expr(py::module_& module) {
   module.def("int_imm", &int_imm, py::arg("value"), py::arg("dtype") = kIndex, py::arg("span") = nowhere);
   module.def("bool_imm", &bool_imm, py::arg("value"), py::arg("span") = nowhere);
   module.def("float_imm", &float_imm, py::arg("value"), py::arg("dtype"), py::arg("span") = nowhere);
+  module.def("multiprocessors", &multiprocessors);
   module.def("make_var", &make_var, py::arg("name"), py::arg("dtype") = kIndex, py::arg("span") = nowhere);
   module.def("apply_operands", &apply_operands, py::arg("op"), py::arg("args"), py::arg("span") = nowhere,
              "An operator on expressions and plain numbers, under the type rules of the language.");

@@ -13,6 +13,7 @@
 #include "helve/arith/relation.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/inline.h"
 #include "helve/support/diagnostic.h"
@@ -104,7 +105,8 @@ class Call {
     check_placement(i);
     for (size_t d = 0; d < p.rank(); ++d) {
       const Var* dim = as<Var>(p.shape[d]);
-      if (!dim || !is_dim(dim) || !values_.scalars.emplace(dim, a.shape[d]).second) continue;
+      if (!dim || !is_dim(dim) || is_multiprocessors(*dim) || !values_.scalars.emplace(dim, a.shape[d]).second)
+        continue;
       origins_.emplace(dim, fmt::format("dimension {} of '{}'", d, p.name));
     }
     values_.buffers.emplace(&p, argument(i));

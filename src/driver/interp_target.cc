@@ -3,6 +3,7 @@
 #include "driver_targets.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/interp/interp.h"
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/print/printer.h"
 
 namespace helve {
@@ -22,7 +23,9 @@ class InterpKernel final : public CompiledKernel {
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
             const runtime::CallOptions& options) const override {
-    checks_.call(tensors, scalars, options);
+    runtime::CallOptions checked = options;
+    checked.multiprocessors = kInterpretedMultiprocessors;
+    checks_.call(tensors, scalars, checked);
     std::vector<interp::Arg> args;
     size_t next_tensor = 0;
     size_t next_scalar = 0;

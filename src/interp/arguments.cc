@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "expr_code.h"
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
@@ -175,7 +176,7 @@ void Arguments::bind_dims(const std::vector<Arg>& args) {
     check_extents(param, arg);
     for (size_t d = 0; d < arg.shape.size(); ++d) {
       const Expr& extent = param.shape[d];
-      const auto is_extent = [&](const VarRef& v) { return v.get() == extent.get(); };
+      const auto is_extent = [&](const VarRef& v) { return v.get() == extent.get() && !is_multiprocessors(*v); };
       if (std::none_of(function_->dims.begin(), function_->dims.end(), is_extent)) continue;
       const auto [at, fresh] = bound.try_emplace(extent.get(), arg.shape[d], param.name);
       const Var& var = static_cast<const Var&>(*extent);
@@ -191,6 +192,10 @@ void Arguments::bind_dims(const std::vector<Arg>& args) {
     }
   }
   for (const VarRef& dim : function_->dims) {
+    if (is_multiprocessors(*dim)) {
+      scalars_.emplace_back(scope_.slot(*dim), of_int(kInterpretedMultiprocessors));
+      continue;
+    }
     if (!bound.contains(dim.get())) throw UserError(Code::UnboundExtent, dim->span, {{"variable", dim->name}});
   }
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/support/text.h"
 #include "names.h"
 #include "spelling.h"
@@ -55,11 +56,13 @@ class Printer {
 
   std::string function(const Function& f) {
     const std::string name = names_.reserve(f.name);
+    const auto is_of_shapes = [](const VarRef& dim) { return !is_multiprocessors(*dim); };
     for (const VarRef& dim : f.dims) {
+      if (!is_of_shapes(dim)) continue;
       const std::string text = spell_.name(*dim);
       document_.line(fmt::format("{} = T.dyn({})", text, quoted(text)));
     }
-    if (!f.dims.empty()) document_.line("");
+    if (std::any_of(f.dims.begin(), f.dims.end(), is_of_shapes)) document_.line("");
     // Two axes named x and y are what annotate_mesh_tensor makes by itself.
     const bool in_annotation = f.mesh && !f.mesh_tensors.empty() && f.mesh->names == std::vector<std::string>{"x", "y"};
     document_.line(f.mesh && !in_annotation ? fmt::format("@T.prim_func(mesh={})", Spelling::mesh(*f.mesh))

@@ -356,7 +356,8 @@ void Binder::bind_scalar(size_t s) {
 }  // namespace
 
 void bind_arguments(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                    Frame& frame, ArgumentMemory memory) {
+                    int64_t multiprocessors, Frame& frame, ArgumentMemory memory) {
+  if (plan.multiprocessors) frame.slots[static_cast<size_t>(*plan.multiprocessors)] = multiprocessors;
   Binder(plan, tensors, scalars, frame, memory).run();
 }
 

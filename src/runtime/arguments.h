@@ -13,8 +13,9 @@ namespace helve::runtime {
 /// has checked the devices.
 enum class ArgumentMemory { HostOnly, Anywhere };
 
-/// Fills the frame's slots and the states of its parameters. UserError 601-615, 620, 621, 641.
+/// Fills the frame's slots and the states of its parameters, for a machine that runs `multiprocessors` blocks side by
+/// side. UserError 601-615, 620, 621, 641.
 void bind_arguments(const Plan& plan, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                    Frame& frame, ArgumentMemory memory = ArgumentMemory::HostOnly);
+                    int64_t multiprocessors, Frame& frame, ArgumentMemory memory = ArgumentMemory::HostOnly);
 
 }  // namespace helve::runtime

@@ -83,7 +83,8 @@ class Executor::Impl {
     Lease lease(*this);
     CallOfPlan during(*communicator_);
     report_at(options.span, [&] {
-      bind_arguments(plan_, tensors, scalars, *lease.frame);
+      bind_arguments(plan_, tensors, scalars, options.multiprocessors ? options.multiprocessors : num_threads(),
+                     *lease.frame);
       lease.frame->may_have_written = options.may_have_written;
       for (size_t b = plan_.params.size(); b < lease.frame->buffers.size(); ++b) lease.frame->buffers[b].ready = false;
       InterruptPoll poll(options.interrupt);

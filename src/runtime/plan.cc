@@ -28,6 +28,7 @@ class Verifier {
       alignment(buffer.alignment);
       HELVE_CHECK(element_bytes(buffer.dtype) > 0, "a buffer whose elements have no size");
     }
+    if (plan_.multiprocessors) slot(*plan_.multiprocessors);
     steps(plan_.steps);
   }
 

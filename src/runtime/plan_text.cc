@@ -52,6 +52,7 @@ class PlanPrinter {
       document_.line(fmt::format("scalar {}: {}{} -> {}", param.name, to_text(param.dtype),
                                  param.is_index && param.dtype.code == kDLUInt ? " below 2^63" : "", slot(param.slot)));
     }
+    if (plan_.multiprocessors) document_.line("multiprocessors -> " + slot(*plan_.multiprocessors));
     for (const BufferDecl& buffer : plan_.buffers) {
       document_.line(fmt::format("buffer {}: {}[{}]{} align {}", buffer.name, to_text(buffer.dtype),
                                  text(buffer.elements), buffer.per_core ? " per core" : "", buffer.alignment));

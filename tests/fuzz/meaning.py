@@ -134,6 +134,7 @@ class Machine:
         cores = [Core(at) for at in np.ndindex(*shape)]
         for core in cores:
             core.vars.update(program.dims)
+            core.vars[p.MULTIPROCESSORS.name] = 4
             core.vars.update(program.scalars)
         self.share(cores[0])
         for q in program.params:

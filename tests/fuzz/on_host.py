@@ -29,7 +29,7 @@ def blocks_of(program):
     if program.mesh or len(program.body) != 1 or not isinstance(program.body[0], p.Kernel):
         return None
     machine = Machine(program)
-    core = Core((), {**program.dims, **program.scalars})
+    core = Core((), {**program.dims, **program.scalars, p.MULTIPROCESSORS.name: 4})
     return math.prod(machine.int(core, e) for e in program.body[0].extents)
 
 
@@ -87,7 +87,7 @@ def _run(kernels, name, program, call, blocks):
     given = data.fresh()
     arrays = {t[0]: given.values[n] for n, t in enumerate(call.tensors) if t}
     kinds = {q.name: q.dtype for q in program.params if isinstance(q, p.Var)}
-    slots = dict(program.dims) | {q: _slot(kind, program.scalars[q]) for q, kind in kinds.items()}
+    slots = {"multiprocessors": 4, **program.dims} | {q: _slot(kind, program.scalars[q]) for q, kind in kinds.items()}
     try:
         kernels.run(name, blocks, arrays, slots)
     except KeyError:

@@ -42,6 +42,10 @@ class Var:
     dtype: str = "index"
 
 
+# How many blocks the machine runs side by side: 4 where programs are judged, so that nothing may depend on it.
+MULTIPROCESSORS = Var("T.multiprocessors()")
+
+
 @dataclass(eq=False)
 class Apply:
     """An operator of the language; dtype is that of the operands after widening, of the branches for if_then_else.

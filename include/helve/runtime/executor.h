@@ -38,6 +38,7 @@ struct CallOptions {
   Span span;                                 ///< of the call; faults of arguments are reported there
   void* stream = nullptr;                    ///< CUDA: the caller's stream; null is the legacy default stream
   bool* may_have_written = nullptr;          ///< set before the first step that may write to an argument
+  int64_t multiprocessors = 0;               ///< how many blocks run side by side; 0: the machine's own number
 };
 
 class Executor {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -238,6 +239,7 @@ struct Plan {
   std::vector<TensorParam> params;
   std::vector<ScalarParam> scalar_params;
   std::vector<std::string> slots;  ///< one name per slot, for messages and text
+  std::optional<int64_t> multiprocessors;  ///< the slot that gets how many blocks the machine runs side by side
   std::vector<BufferDecl> buffers;
   std::vector<Step> steps;
 };

@@ -68,6 +68,13 @@ def _dynamic(name: str, dtype: str = "index") -> _core.Var:
     return _dyn(name)
 
 
+def _multiprocessors() -> _core.Var:
+    """How many blocks the machine of a call runs side by side, an index: the multiprocessors of a GPU, the threads that
+    helve uses on a CPU, 4 under target="interp". A kernel whose blocks take work in turn has as many.
+    """
+    return _core.multiprocessors()
+
+
 def _ceildiv(a, b):
     """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
     if isinstance(a, _builtins.int) and isinstance(b, _builtins.int):
@@ -281,6 +288,7 @@ _CONSTRUCTS = [
     HostConstruct("dyn", (_p("name"),), _dyn),
     HostConstruct("dynamic", (_p("name"), _o("dtype", "index")), _dynamic),
     HostConstruct("symbolic", (_p("name"), _o("dtype", "index")), _dynamic),
+    HostConstruct("multiprocessors", (), _multiprocessors),
     HostConstruct("Mesh", (_p("shape"), _o("names", ("x", "y")), _o("device", "host")), _mesh),
     HostConstruct("ceildiv", (_p("a"), _p("b")), _ceildiv),
     HostConstruct("infinity", (_o("dtype", None),), _infinity),

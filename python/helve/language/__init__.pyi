@@ -394,6 +394,10 @@ def mma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], layout_A:
     its sums need. In thread form the first dimension of a fragment is the thread; before, the fragments have
     these layouts. The machine determines the order of a sum's terms."""
 
+def multiprocessors() -> _b.int:
+    """How many blocks the machine of a call runs side by side, an index: the multiprocessors of a GPU, the threads
+    that     helve uses on a CPU, 4 under target="interp". A kernel whose blocks take work in turn has as many."""
+
 def nan(dtype: _b.str | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
 

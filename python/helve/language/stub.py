@@ -94,6 +94,7 @@ _HOST = {
     "Mesh": "_Mesh",
     "ceildiv": "_Any",
     "infinity": "_Any",
+    "multiprocessors": "_b.int",
     "nan": "_Any",
 }
 _VALUES = ("cast", "Cast", "clamp", "reinterpret", "bitcast")

@@ -24,6 +24,8 @@ def call(expressions: Expressions, function: PrimFunc, node: ast.Call) -> _core.
         raise error("OperationScope", span, operation=f"{function.name}(...)", scope="kernel",
                     remedy="call it in the host body, outside T.Kernel")
     context.calls = True
+    if _core.multiprocessors() in function.function.dims:
+        context.use_multiprocessors()
     params = function.function.params
     signature = Signature(function.name, tuple(Parameter(p.name) for p in params))
     given = match(context, signature, _without_none(expressions, node, signature))

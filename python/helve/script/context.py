@@ -69,6 +69,20 @@ class Context:
         """Is this helve.parse, where nothing of the text is executed?"""
         return self.scope.surroundings.text
 
+    def knows(self, variable: _core.Var) -> bool:
+        """May an expression from outside of the function contain the variable?"""
+        if variable == _core.multiprocessors():
+            self.use_multiprocessors()
+        return self.declares_dims or variable in self.dims or variable in self.variables
+
+    def use_multiprocessors(self) -> None:
+        """A call of the function is to bind T.multiprocessors(), which is positive."""
+        number = _core.multiprocessors()
+        if number in self.dims:
+            return
+        self.dims.append(number)
+        self.assumptions.append(_core.Assumption(_core.apply_operands("Le", [1, number], number.span), number.span))
+
     @property
     def at_head(self) -> bool:
         """May it still be said what tensors are? Calls rely on it."""

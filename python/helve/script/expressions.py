@@ -145,7 +145,7 @@ class Expressions:
             for item in value:
                 self._from_outside(node, item)
         for variable in variables_of(value) if isinstance(value, _core.Expr) else ():
-            if context.declares_dims or variable in context.dims or variable in context.variables:
+            if context.knows(variable):
                 continue
             note = _core.Note(f"'{variable.name}' is a dynamic extent that is in no tensor parameter's shape")
             raise error("UnknownName", context.span(node), name=variable.name, notes=[note],
@@ -447,6 +447,8 @@ class Expressions:
             value = self.on_host(node, lambda: function.function(**values), True)
         except Error as fault:  # raised where helve itself calls
             raise error(fault.name, self.context.span(node), **dict(fault.diagnostic.args)) from None
+        if isinstance(value, _core.Var) and value == _core.multiprocessors():
+            self.context.use_multiprocessors()
         if function.name in language.EXTENT_NAMES and self.context.function and not self.context.declares_dims:
             raise error("DynamicExtentPlace", self.context.span(node), name=next(iter(values.values())))
         return value

@@ -39,6 +39,7 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     end_column = node.col_offset + len(f"def {node.name}".encode())
     head = context.span_between(node.lineno, node.col_offset, node.lineno, end_column)
     body = _core.redeclare_buffers(_core.seq(context.stmts[0], head), list(context.placed.items()))
+    _multiprocessors_last(context)
     function = _core.make_function(node.name, context.dims, context.params, context.mesh, context.mesh_tensors, body,
                                    context.may_alias, context.assumptions, head)
     try:
@@ -48,6 +49,16 @@ def parse_function(context: Context, node: ast.FunctionDef, mesh: Any, mesh_node
     if context.calls or context.read:
         _check_limits(context, function, head)
     return function
+
+
+def _multiprocessors_last(context: Context) -> None:
+    """T.multiprocessors() is the last extent of a function that uses it, and is said to be positive once."""
+    number = _core.multiprocessors()
+    if number not in context.dims:
+        return
+    context.dims = [*(dim for dim in context.dims if dim != number), number]
+    first = {str(each.condition): each for each in reversed(context.assumptions)}
+    context.assumptions = [each for each in context.assumptions if each is first[str(each.condition)]]
 
 
 def _check_limits(context: Context, function: _core.Function, head: _core.Span) -> None:

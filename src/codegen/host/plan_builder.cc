@@ -12,6 +12,7 @@
 #include "helve/analysis/kernel_interface.h"
 #include "helve/arith/simplify.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/report.h"
 #include "helve/ir/tensor/visit.h"
@@ -64,7 +65,8 @@ class PlanBuilder {
 
   void add_dims_and_scalars() {
     for (size_t d = 0; d < signature_.dims.size(); ++d) {
-      same_slot(signature_.dims[d].get(), lowered_.dims[d].get());
+      const int64_t slot = same_slot(signature_.dims[d].get(), lowered_.dims[d].get());
+      if (is_multiprocessors(*signature_.dims[d])) out_.plan.multiprocessors = slot;
     }
     for (size_t i = 0; i < signature_.params.size(); ++i) {
       const VarRef* var = std::get_if<VarRef>(&signature_.params[i]);
@@ -153,7 +155,7 @@ class PlanBuilder {
   }
 
   runtime::Extent extent_of(const Buffer& buffer, const Expr& extent) const {
-    if (const Var* var = as<Var>(extent)) {
+    if (const Var* var = as<Var>(extent); var && !is_multiprocessors(*var)) {
       if (auto slot = dim_slots_.find(var); slot != dim_slots_.end()) return runtime::BindSlot{slot->second};
     }
     return scalars_.required(extent, "an extent of '" + buffer.name + "'");

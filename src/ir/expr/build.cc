@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/rounding.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
@@ -41,6 +42,11 @@ VarRef make_var(std::string name, DType dtype, Span span) {
   Ref<Var> node = make_ref<Var>(dtype, std::move(name));
   node->span = span;
   return VarRef(node);
+}
+
+const VarRef& multiprocessors() {
+  static const VarRef variable = make_var("multiprocessors", kIndex);
+  return variable;
 }
 
 Expr cast(Expr value, DType dtype, Span span) {

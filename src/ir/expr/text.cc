@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "helve/ir/expr/chain.h"
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -85,7 +86,9 @@ class Writer {
     return form == Form::Bare ? signed_part(digits(node)) : typed_part(node.dtype, digits(node));
   }
 
-  Part part(const Var& node, Form) { return {namer_.name_of(node), kAtom}; }
+  Part part(const Var& node, Form) {
+    return {is_multiprocessors(node) ? "T.multiprocessors()" : namer_.name_of(node), kAtom};
+  }
 
   Part part(const Cast& node, Form) {
     return {fmt::format("T.cast({}, \"{}\")", write(node.value, 0, Form::Typed), to_string(node.dtype)), kAtom};

@@ -2,7 +2,10 @@
 // The comparison of expressions, extended by the field types that statements add.
 #include "helve/ir/tensor/equal.h"
 
+#include <algorithm>
+
 #include "helve/ir/expr/equal.h"
+#include "helve/ir/expr/multiprocessors.h"
 
 namespace helve {
 
@@ -39,8 +42,7 @@ class TensorEquality final : public Equality {
 
   bool equal_functions(const Function& a, const Function& b) {
     define_all(a.dims, b.dims);
-    if (!part("dims", a.dims.size() == b.dims.size()) || !part("params", equal_params(a.params, b.params)))
-      return false;
+    if (!part("dims", equal_dims(a.dims, b.dims)) || !part("params", equal_params(a.params, b.params))) return false;
     if (!part("mesh", a.mesh == b.mesh) || !part("mesh_tensors", equal_placement(a.mesh_tensors, b.mesh_tensors))) {
       return false;
     }
@@ -57,6 +59,13 @@ class TensorEquality final : public Equality {
   bool part(const char* name, bool same) {
     if (!same) prepend(name);
     return same;
+  }
+
+  /// Shapes bind extents in their order, and the machine binds one.
+  static bool equal_dims(const std::vector<VarRef>& a, const std::vector<VarRef>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const VarRef& x, const VarRef& y) {
+      return is_multiprocessors(*x) == is_multiprocessors(*y);
+    });
   }
 
   bool equal_params(const std::vector<Param>& a, const std::vector<Param>& b) {

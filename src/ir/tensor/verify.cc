@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/call_facts.h"
@@ -88,6 +89,7 @@ class Verifier {
  private:
   /// A call learns a dynamic extent from a parameter that has it for an extent, itself and not in an expression.
   void require_bound(const Var& dim) const {
+    if (is_multiprocessors(dim)) return;
     for (const Param& param : f_.params) {
       const BufferRef* buffer = std::get_if<BufferRef>(&param);
       if (!buffer) continue;

@@ -227,7 +227,7 @@ class Executor::Impl {
     if (staged && where.captured) forbid(plan_, "copies host arrays", "pass tensors of the device");
     Lease lease(*this, where, holds_memory);
     DeviceFrame& frame = *lease.frame;
-    bind_arguments(plan_, tensors, scalars, frame, ArgumentMemory::Anywhere);
+    bind_arguments(plan_, tensors, scalars, where.device.multiprocessors, frame, ArgumentMemory::Anywhere);
     frame.may_have_written = options.may_have_written;
     frame.faults = faults;
     for (size_t b = plan_.params.size(); b < frame.buffers.size(); ++b) frame.buffers[b].ready = false;
