@@ -72,7 +72,9 @@ TEST(Unseen, WhatItReadsWasWritten) {
   EXPECT_EQ(between(extra), nothing);
   EXPECT_EQ(between(extra, {fill}), "");
   EXPECT_EQ(between(extra, {put(other, idx(1), kOne)}), nothing) << "another element";
-  EXPECT_EQ(between(extra, {if_then(less(int_imm(0, kInt32), element(b, idx(0))), fill)}), nothing) << "not always";
+  const Stmt sometimes = if_then(less(int_imm(0, kInt32), element(b, idx(0))), fill);
+  EXPECT_EQ(between(extra, {sometimes}), nothing) << "not always";
+  EXPECT_EQ(said({alloc(own), alloc(other), sometimes, loop(k, extra)}, extra), nothing) << "under another condition";
   EXPECT_EQ(said({alloc(own), alloc(other), extra, fill}, extra), nothing) << "too late";
   const FunctionRef both = function("f", {a, b}, seq({alloc(own), alloc(other), fill, extra}));
   EXPECT_EQ(text_of(judged(both, {fill, extra})), nothing) << "by another one that is added";
