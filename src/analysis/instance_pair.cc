@@ -66,18 +66,23 @@ SameElement InstancePair::touch(const Access& a, const Access& b, bool absolute)
   std::vector<std::pair<Expr, Expr>> points;
   for (size_t d = 0; d < a.ranges.size(); ++d) {
     const Side x = side(a, d, elements, absolute, {}), y = side(b, d, elements, absolute, renamed_);
-    Expr place = x.point ? x.begin : y.point ? y.begin : Expr();
-    if (x.point && y.point) points.emplace_back(x.begin, y.begin);
+    // What memory holds that iterations change is another value in each of them, under one name.
+    const auto known = [&](const Side& s) {
+      return !changes(s.begin, query_.constant()) && !changes(s.extent, query_.constant());
+    };
+    const bool x_known = known(x), y_known = known(y);
+    Expr place = x.point && x_known ? x.begin : y.point && y_known ? y.begin : Expr();
+    if (x.point && y.point && x_known && y_known) points.emplace_back(x.begin, y.begin);
     if (!place) {
       const VarRef var = make_var("e");
       query_.add_variable(var);
       place = Expr(var);
     }
     for (const Side* s : {&x, &y}) {
-      if (s->point) {
+      if (!(s == &x ? x_known : y_known)) {
+        query_.doubt("a subscript reads memory that is written");
+      } else if (s->point) {
         if (s->begin != place) need(apply(Op::Eq, {s->begin, place}));
-        // The subscript depends on no variable of the iterations, but on memory that they change.
-        if (changes(s->begin, query_.constant())) query_.doubt("a subscript reads memory that is written");
       } else {
         need(apply(Op::Le, {s->begin, place}));
         need(less(place, s->begin + s->extent));

@@ -142,6 +142,74 @@ TEST(Dependence, TensorsThatTheProgramSaysMayOverlap) {
   EXPECT_EQ(related(FunctionRef(f)), kOrdered);
 }
 
+TEST(Dependence, WhatCopiesHavePastTheEndIsNowhere) {
+  const BufferRef a = param("A", kInt32, {16}), x = shared("X", kInt32, {16});
+  const auto copied = [&](int64_t first, int64_t second) {
+    const auto to = [&](int64_t at) {
+      return tile_op(TileOpcode::Copy, {whole_region(x), box(a, {{idx(at), 16}}), int_imm(0, kInt32)});
+    };
+    return function("f", {a}, seq({alloc(x), to(first), to(second)}));
+  };
+  EXPECT_EQ(related(copied(8, 15)), kOrdered);
+  EXPECT_TRUE(related(copied(8, 16)).empty());
+}
+
+TEST(Dependence, ASubscriptThatIsWrittenInBetweenMayBeAny) {
+  const BufferRef a = param("A", kInt32, {8}), at = param("I", kInt32, {1});
+  const Expr place = cast(load(at, {idx(0)}), kIndex), one = int_imm(1, kInt32);
+  const auto stored = [&](const BufferRef& between) {
+    return related(function("f", {a, at},
+                            seq({alloc(shared("X", kInt32, {8})), store(a, {place}, one), store(between, {idx(0)}, one),
+                                 store(a, {place + idx(1)}, one)})));
+  };
+  EXPECT_TRUE(stored(at).contains({0, 2}));
+  EXPECT_FALSE(stored(param("B", kInt32, {8})).contains({0, 2})) << "the next element";
+}
+
+TEST(Dependence, ATileIsAllOfItsElements) {
+  const BufferRef x = shared("X", kInt32, {8}, {4});
+  const auto stored = [&](int64_t tile) {
+    const VarRef i = make_var("i");
+    const Stmt tiles = for_tiles(x, {i}, false, tile_store(x, {idx(tile)}, tile_load(x, {idx(tile)})));
+    return related(function("f", {}, seq({alloc(x), tiles, store(x, {idx(5)}, int_imm(1, kInt32))})));
+  };
+  EXPECT_TRUE(stored(1).contains({0, 1}));
+  EXPECT_FALSE(stored(0).contains({0, 1}));
+}
+
+TEST(Dependence, ABlockOfACoreBeginsBehindThoseBeforeIt) {
+  const BufferRef a = param("A", kInt32, {16}), x = shared("X", kInt32, {4});
+  const VarRef row = make_var("row"), core = make_var("core");
+  const auto stored = [&](int64_t at) {
+    const Stmt tile = tile_op(TileOpcode::MeshTensorCopy,
+                              {whole_region(x), whole_region(a), std::vector<Expr>{idx(0)}, int_imm(0, kInt32)});
+    const Stmt one = if_then(apply(Op::Eq, {Expr(core), idx(1)}), store(a, {idx(at)}, int_imm(1, kInt32)));
+    return related(mesh_function("f", mesh_xy(1, 2), {{a, {{"y", 0}}, {4}, {}}}, {a},
+                                 kernel({row, core}, {idx(1), idx(2)}, 128, seq({alloc(x), tile, one}))));
+  };
+  EXPECT_TRUE(stored(9).contains({0, 1}));
+  EXPECT_FALSE(stored(13).contains({0, 1}));
+}
+
+/// What is not known of a name matters where the name is used.
+TEST(Dependence, ANameThatNothingUsesLeavesPairsExact) {
+  const BufferRef a = param("A", kInt32, {8}), at = param("I", kInt32, {1});
+  const VarRef v = make_var("v");
+  const Expr one = int_imm(1, kInt32);
+  const auto doubts = [&](const Expr& place) {
+    const FunctionRef f = function("f", {a, at},
+                                   seq({bind(v, cast(load(at, {idx(0)}), kIndex)), store(at, {idx(0)}, one),
+                                        store(a, {idx(3)}, one), store(a, {place}, one)}));
+    const Dependences found = dependences(*f, f->body, ExactEngine());
+    for (const Dependence& each : found.list) {
+      if (each.first == 2 && each.second == 3 && found.pairs(each)) return found.pairs(each)->inexact();
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(doubts(idx(3)), "");
+  EXPECT_EQ(doubts(Expr(v)), "the value of 'v' is not known");
+}
+
 TEST(Dependence, ABarrierKeepsItsPlaceAmongAll) {
   const BufferRef a = param("A", kInt32, {8});
   const Stmt one = store(a, {idx(0)}, int_imm(1, kInt32)), barrier = tile_op(TileOpcode::SyncThreads, {});
