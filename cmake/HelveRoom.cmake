@@ -77,8 +77,10 @@ function(helve_room path)
       target_link_options(test_${room} PRIVATE -Wl,--gc-sections -Wl,--as-needed)
       add_test(NAME cpp.${room} COMMAND test_${room})
       # Tests ask for more memory than there is, and start threads in a forked child: answers to them, not faults.
+      set(of_threads allocator_may_return_null=1:die_after_fork=0)
+      string(APPEND of_threads ":suppressions=${PROJECT_SOURCE_DIR}/tests/cpp/thread_sanitizer.supp")
       set_tests_properties(cpp.${room} PROPERTIES ENVIRONMENT
-        "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=allocator_may_return_null=1:die_after_fork=0")
+        "ASAN_OPTIONS=allocator_may_return_null=1;TSAN_OPTIONS=${of_threads}")
     endif()
   endif()
 endfunction()

@@ -37,7 +37,7 @@ constexpr int kInternal = 3, kInvalidArgument = 4;
 
 thread_local int depth = 0;
 thread_local std::vector<std::function<int()>> sends, receives;
-std::string last_error;
+thread_local std::string last_error;
 
 int fail(int result, const std::string& text) {
   last_error = text;
