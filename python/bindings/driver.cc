@@ -74,12 +74,16 @@ std::function<void(const std::string&)> receiver(const py::object& print) {
 
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
-                                                  int64_t persistent_chunk, const std::optional<std::string>& check,
-                                                  const std::string& arch, std::vector<std::string> site_packages,
-                                                  bool fast_math, bool strict, std::optional<int64_t> stream_bytes,
-                                                  int64_t steps, std::shared_ptr<runtime::ProcessGroup> processes) {
+                                                  std::optional<int64_t> persistent_chunk,
+                                                  const std::optional<std::string>& check, const std::string& arch,
+                                                  std::vector<std::string> site_packages, bool fast_math, bool strict,
+                                                  std::optional<int64_t> stream_bytes, int64_t steps,
+                                                  std::shared_ptr<runtime::ProcessGroup> processes,
+                                                  std::shared_ptr<runtime::nccl::NcclWorld> gpus, bool compares) {
   CompileOptions options;
   options.processes = std::move(processes);
+  options.gpus = std::move(gpus);
+  options.compares_collectives = compares;
   options.target = parse_target(target);
   options.mesh = mesh;
   options.verify_passes = verify;
@@ -162,18 +166,20 @@ void bind_driver(py::module_& module) {
   module.def(
       "compile",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
-         bool print_changed, int64_t persistent_chunk, const std::optional<std::string>& check, const std::string& arch,
-         std::vector<std::string> site_packages, bool fast_math, bool strict, std::optional<int64_t> stream_bytes,
-         int64_t steps, std::shared_ptr<runtime::ProcessGroup> processes) {
+         bool print_changed, std::optional<int64_t> persistent_chunk, const std::optional<std::string>& check,
+         const std::string& arch, std::vector<std::string> site_packages, bool fast_math, bool strict,
+         std::optional<int64_t> stream_bytes, int64_t steps, std::shared_ptr<runtime::ProcessGroup> processes,
+         std::shared_ptr<runtime::nccl::NcclWorld> gpus, bool compares) {
         return std::const_pointer_cast<CompiledKernel>(compile_for(
             f, target, mesh, verify, print_changed, persistent_chunk, check, arch, std::move(site_packages),
-            fast_math, strict, stream_bytes, steps, std::move(processes)));
+            fast_math, strict, stream_bytes, steps, std::move(processes), std::move(gpus), compares));
       },
       py::arg("function"), py::arg("target"), py::arg("mesh"), py::arg("verify"), py::arg("print_changed"),
       py::arg("persistent_chunk"), py::arg("check"), py::arg("arch") = "", py::arg("site_packages") = py::tuple(),
       py::arg("fast_math") = false, py::arg("strict") = false, py::arg("stream_bytes") = py::none(),
-      py::arg("steps") = 0, py::arg("processes") = nullptr,
-      "`processes`: those that the cores of the mesh are, for machine code of this CPU.");
+      py::arg("steps") = 0, py::arg("processes") = nullptr, py::arg("gpus") = nullptr, py::arg("compares") = false,
+      "`processes`: those that the cores of the mesh are, for machine code of this CPU; `gpus`: the GPUs of those, and "
+      "whether they compare collectives before they do them.");
   module.def(
       "interpreted",
       [](const FunctionRef& f, const std::optional<std::string>& check, int64_t steps, int64_t placement,
@@ -187,7 +193,7 @@ void bind_driver(py::module_& module) {
   module.def(
       "reproducer",
       [](const FunctionRef& f, const std::string& target, const std::optional<MeshShape>& mesh, bool verify,
-         int64_t persistent_chunk, const std::optional<std::string>& check) {
+         std::optional<int64_t> persistent_chunk, const std::optional<std::string>& check) {
         CompileOptions options;
         options.target = parse_target(target);
         options.mesh = mesh;
@@ -197,12 +203,12 @@ void bind_driver(py::module_& module) {
         return reproducer(*f, options);
       },
       py::arg("function"), py::arg("target"), py::arg("mesh") = py::none(), py::arg("verify") = false,
-      py::arg("persistent_chunk") = 1, py::arg("check") = py::none(),
+      py::arg("persistent_chunk") = py::none(), py::arg("check") = py::none(),
       "Python text that compiles the function again with the same options.");
   module.def(
       "lowering_stages",
-      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, int64_t persistent_chunk,
-         const std::string& target, const std::string& arch, int64_t stream_bytes) {
+      [](const FunctionRef& f, const std::optional<MeshShape>& mesh, std::optional<int64_t> persistent_chunk,
+         const std::string& target, const std::string& arch, int64_t stream_bytes, bool cores_are_devices) {
         CompileOptions options;
         options.target = parse_target(target);
         options.arch = arch;
@@ -210,10 +216,11 @@ void bind_driver(py::module_& module) {
         options.mesh = mesh;
         options.verify_passes = true;
         options.persistent_chunk = persistent_chunk;
+        options.cores_are_devices = cores_are_devices;
         return wait_for([f, options] { return lowering_stages(f, options); });
       },
       py::arg("function"), py::arg("mesh"), py::arg("persistent_chunk"), py::arg("target") = "llvm",
-      py::arg("arch") = "", py::arg("stream_bytes") = 0);
+      py::arg("arch") = "", py::arg("stream_bytes") = 0, py::arg("cores_are_devices") = false);
   module.def("allocate_shared", [](const FunctionRef& f) { return allocate_shared(f, {}); }, py::arg("function"),
              "A function in thread form with places for its shared memory, as CUDA C needs them.");
   module.def("sample_conditions", &sample_conditions, py::arg("on"),

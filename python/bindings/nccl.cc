@@ -66,11 +66,12 @@ void bind_nccl(py::module_& module) {
   py::class_<NcclWorld, std::shared_ptr<NcclWorld>>(module, "NcclWorld",
                                                     "The GPUs of processes, one each. They are connected at the first "
                                                     "step.")
-      .def(py::init<std::shared_ptr<ProcessGroup>, int, std::vector<std::string>, double>(), py::arg("processes"),
-           py::arg("ordinal"), py::arg("paths"), py::arg("timeout"),
-           "Args:\n    ordinal: the GPU of this process.\n    paths: where NCCL's library may be, before the "
-           "system's.\n"
+      .def(py::init<std::shared_ptr<ProcessGroup>, std::vector<std::string>, double>(), py::arg("processes"),
+           py::arg("paths"), py::arg("timeout"),
+           "Args:\n    paths: where NCCL's library may be, before the system's.\n"
            "    timeout: seconds after which what does not end is an error.")
+      .def("take", &NcclWorld::take, py::arg("ordinal"),
+           "Says which GPU is that of this process.\n\nRaises:\n    helve.Error: it was another one (HV0429).")
       .def("end",
            [](NcclWorld& self) {
              const Unlocked unlocked;

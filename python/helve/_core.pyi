@@ -351,12 +351,18 @@ class ProcessGroup:
 class NcclWorld:
     """The GPUs of processes, one each. They are connected at the first step."""
 
-    def __init__(self, processes: ProcessGroup, ordinal: int, paths: Sequence[str], timeout: float) -> None:
+    def __init__(self, processes: ProcessGroup, paths: Sequence[str], timeout: float) -> None:
         """
         Args:
-            ordinal: the GPU of this process.
             paths: where NCCL's library may be, before the system's.
             timeout: seconds after which what does not end is an error.
+        """
+
+    def take(self, ordinal: int) -> None:
+        """Says which GPU is that of this process.
+
+        Raises:
+            helve.Error: it was another one (HV0429).
         """
 
     def end(self) -> None:
@@ -1110,7 +1116,7 @@ def compile(
     mesh: MeshShape | None,
     verify: bool,
     print_changed: bool,
-    persistent_chunk: int,
+    persistent_chunk: int | None,
     check: str | None,
     arch: str = "",
     site_packages: Sequence[str] = (),
@@ -1119,6 +1125,8 @@ def compile(
     stream_bytes: int | None = None,
     steps: int = 0,
     processes: ProcessGroup | None = None,
+    gpus: NcclWorld | None = None,
+    compares: bool = False,
 ) -> CompiledKernel: ...
 def interpreted(
     function: Function, check: str | None, steps: int = 0, placement: int = 0, roles: int = 0,
@@ -1131,7 +1139,7 @@ def reproducer(
     target: str,
     mesh: MeshShape | None = None,
     verify: bool = False,
-    persistent_chunk: int = 1,
+    persistent_chunk: int | None = None,
     check: str | None = None,
 ) -> str:
     """Python text that compiles the function again with the same options."""
@@ -1139,10 +1147,11 @@ def reproducer(
 def lowering_stages(
     function: Function,
     mesh: MeshShape | None,
-    persistent_chunk: int,
+    persistent_chunk: int | None,
     target: str = "llvm",
     arch: str = "",
     stream_bytes: int = 0,
+    cores_are_devices: bool = False,
 ) -> list[tuple[str, Function]]: ...
 def allocate_shared(function: Function) -> Function:
     """A function in thread form with places for its shared memory, as CUDA C needs them."""

@@ -16,7 +16,7 @@ from typing import Any
 from helve import _core, source
 from helve.caller import at_caller
 from helve.dist.own_arguments import OwnArguments
-from helve.dist.processes import are_devices_of, group_of
+from helve.dist.processes import are_devices_of, compares_on_gpus, gpus_of, group_of
 from helve.errors import Error, error, from_diagnostic, shown, suggestion, warning_from
 from helve.findings import BufferPlace, Choice, Proof, Resources
 from helve.log import check_log, log_compile
@@ -31,7 +31,7 @@ from helve.spellings import architecture_meant, target_meant
 
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
-_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": 1, "fast_math": False, "check": None,
+_OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": None, "fast_math": False, "check": None,
             "strict": False, "arch": None, "stream_bytes": None}
 # What other compilers call an option.
 _HABITS = {"out_idx": "in helve: out=-1, or the name of the parameter"}
@@ -82,8 +82,9 @@ class Kernel:
 
         Raises:
             helve.Error: the arguments do not fit the parameters (HV06xx, at the caller's line), or the program does
-                what it must not (HV07xx, at the kernel's line). On a mesh of device "mpi" also HV0425 for a tensor of
-                another distribution, and HV0419 to HV0423 where processes differ, are late or end.
+                what it must not (HV07xx, at the kernel's line). On a mesh of processes also HV0425 for a tensor of
+                another distribution, and HV0419 to HV0423 where processes differ, are late or end; on one of GPUs also
+                HV0426 to HV0431.
         """
         try:
             return self._call(*(self._in_order(args, named) if named else args))
@@ -254,14 +255,15 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
 
     Args:
         func: a result of `T.prim_func` or `helve.parse`, or a `helve.Schedule`.
-        target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU) or "interp" (the reference
-            interpreter).
+        target: "llvm" (machine code for this CPU; the default), "cuda" (an NVIDIA GPU; the default for a mesh of device
+            "cuda") or "interp" (the reference interpreter).
         mesh: the mesh to run on, for functions that are written for one.
         out: the parameters that a call allocates and returns, by name or position (-1 for the last): one, or a
             sequence. Calls may still pass them. Their shapes must follow from the other parameters.
         verify: run the verifier after each pass.
         print_changed: print the function to standard error after each pass that changed it.
-        persistent_chunk: iterations of a T.Persistent loop that share one collective.
+        persistent_chunk: iterations of a T.Persistent loop that share one collective; by default 1, and on a mesh of
+            device "cuda" all whose values fit 256 MiB.
         fast_math: allow a product and a sum to be contracted to a fused multiply-add, and on a GPU approximate
             division, square root and functions, with subnormal float32 numbers flushed to 0. Results are then not
             bit-identical with those of other targets. The interpreter stays exact.
@@ -277,7 +279,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             around the caches; a quarter of the last-level cache by default.
 
     Raises:
-        helve.Error: the function, the mesh or an option is wrong. On a mesh of device "mpi" also HV0417 and HV0418, and
+        helve.Error: the function, the mesh or an option is wrong. On a mesh of processes also HV0417 and HV0418, and
             HV0424 for a function that accesses more than its own part of a tensor.
     """
     argument: int | str | None = None
@@ -289,9 +291,11 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             check_target(target)
         argument = 0
         function = core_function(func)
+        if target is None:
+            target = "cuda" if are_devices_of(mesh) and mesh.device == "cuda" else "llvm"
         if isinstance(func, NotationFunction):
             arch = options.get("arch") if target == "cuda" else None
-            function = default_order(func.nest, target or "llvm", arch) or function
+            function = default_order(func.nest, target, arch) or function
         argument = "mesh"
         shape = mesh_shape(mesh)
         argument = "out"
@@ -301,7 +305,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
                         reason="calls on a mesh of processes allocate no tensors",
                         remedy="declare no outputs, and pass tensors of helve.dist for all parameters")
         argument = None
-        recipe = _Recipe(target or "llvm", mesh, options)
+        recipe = _Recipe(target, mesh, options)
         compiled = _compiled(function, recipe, shape)
     except Error as fault:  # of an option: the diagnostic names it
         if fault.name == "CudaArchitecture":
@@ -319,19 +323,21 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
 def _compiled(function: _core.Function, recipe: _Recipe, mesh: _core.MeshShape | None) -> _core.CompiledKernel:
     """The function compiled. Raises helve.Error HV0807 for an option of another target."""
     chosen = {**_OPTIONS, **recipe.options}
-    processes = None
+    processes = gpus = None
     if are_devices_of(recipe.mesh):
-        if recipe.target != "llvm":
-            raise error("TargetMissing", what=f"target '{recipe.target}' on a mesh of device 'mpi'",
-                        remedy='compile for target="llvm", or for a mesh of device="host"')
-        processes = group_of(recipe.mesh)
+        target = "cuda" if recipe.mesh.device == "cuda" else "llvm"
+        if recipe.target != target:
+            raise error("TargetMissing", what=f"target '{recipe.target}' on a mesh of device '{recipe.mesh.device}'",
+                        remedy=f'compile for target="{target}", or for a mesh of device="host"')
+        processes = group_of(recipe.mesh) if target == "llvm" else None
+        gpus = gpus_of(recipe.mesh) if target == "cuda" else None
     for option, other in _OPTIONS_OF.items():
         if chosen[option] != _OPTIONS[option] and recipe.target != other:
             raise error("OptionOfTarget", target=recipe.target, option=option, other=other)
     arch = chosen.pop("arch")
     places = site.getsitepackages() if recipe.target == "cuda" else []
     return _core.compile(function, recipe.target, mesh, **chosen, arch=arch or "", site_packages=places,
-                         processes=processes)
+                         processes=processes, gpus=gpus, compares=compares_on_gpus())
 
 
 def _compiled_again(text: str, target: str, mesh: Mesh | None, out: tuple[str, ...], options: dict,
@@ -380,10 +386,11 @@ def check_option(name: str, value) -> None:
     if isinstance(_OPTIONS[name], bool):
         if not isinstance(value, bool):
             raise error("OptionValue", option=name, value=shown(value), expected="True or False")
-    elif isinstance(_OPTIONS[name], int) and (
+    elif name == "persistent_chunk" and value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20
     ):
-        raise error("OptionValue", option=name, value=shown(value), expected="a whole number from 1 to 1048576")
+        raise error("OptionValue", option=name, value=shown(value),
+                    expected="a whole number from 1 to 1048576, or None")
     elif name == "arch" and value is not None and not isinstance(value, str):
         raise error("OptionValue", option=name, value=shown(value),
                     expected='an architecture such as "sm_90a", or None')
@@ -439,16 +446,12 @@ def mesh_shape(mesh: Mesh | None) -> _core.MeshShape | None:
     """The mesh as the core has it.
 
     Raises:
-        helve.Error: it is no mesh (HV0808), or of devices that this build cannot run on (HV0803).
+        helve.Error: it is no mesh (HV0808).
     """
     if mesh is None:
         return None
     if not isinstance(mesh, Mesh):
         raise error("NotAMesh", given=shown(mesh))
-    if mesh.device == "cuda":
-        raise error("TargetMissing", what=f"meshes of device '{mesh.device}'",
-                    remedy='use a mesh of device="host": its cores run in this process with target="llvm", as blocks '
-                           'of one GPU with target="cuda"')
     return _core.MeshShape(list(mesh.shape), list(mesh.names))
 
 

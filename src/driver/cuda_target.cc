@@ -11,7 +11,9 @@
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
 #include "helve/runtime/cuda/executor.h"
+#include "helve/runtime/nccl/nccl_communicator.h"
 #include "helve/support/diagnostic.h"
+#include "helve/transform/localize.h"
 #include "helve/transform/passes.h"
 
 namespace helve {
@@ -49,9 +51,10 @@ std::string arch_of_device() {
   }
 }
 
-/// The options with an architecture: by default that of the first device.
+/// The options with an architecture, by default that of the first device, and with what GPUs of processes demand.
 CompileOptions with_architecture(CompileOptions options) {
   if (options.arch.empty()) options.arch = arch_of_device();
+  options.cores_are_devices = options.gpus != nullptr;
   return options;
 }
 
@@ -125,11 +128,13 @@ class CudaCompiled final : public CompiledKernel {
   /// `options` name an architecture.
   CudaCompiled(Checked checked, const CompileOptions& options) : CompiledKernel(std::move(checked), options) {
     check_threads(*function_);
-    lowered_ = lower(function_, options);
+    const FunctionRef own = options.gpus ? localize(function_) : function_;
+    lowered_ = lower(own, options);
+    if (options.gpus) lowered_.stages.insert(lowered_.stages.begin(), {"localize", own});
     times_.insert(times_.end(), lowered_.times.begin(), lowered_.times.end());
     warnings_.insert(warnings_.end(), lowered_.warnings.begin(), lowered_.warnings.end());
     Clock::time_point start = Clock::now();
-    HostModule host = build_host(function_, lowered_.function, call_conditions(proofs_));
+    HostModule host = build_host(own, lowered_.function, call_conditions(proofs_));
     times_.push_back({"host plan", seconds_since(start)});
     start = Clock::now();
     const CudaSource source = emit_cuda(host.kernels, {true, true, machine_of(options_)});
@@ -151,7 +156,7 @@ class CudaCompiled final : public CompiledKernel {
     }
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.
-    const auto unaligned = [f = function_, form = lowered_.function, conditions = call_conditions(proofs_),
+    const auto unaligned = [f = own, form = lowered_.function, conditions = call_conditions(proofs_),
                             arch = options_.arch, machine = machine_of(options_), toolchain = toolchain_] {
       const HostModule given = build_host(f, form, conditions);
       HostModule narrow = build_host(f, narrow_accesses(form, {}), conditions);
@@ -163,8 +168,13 @@ class CudaCompiled final : public CompiledKernel {
       return runtime::cuda::compile_cubin(emit_cuda(narrow.kernels, {true, true, machine}).text, f->name, arch,
                                           toolchain);
     };
+    std::shared_ptr<runtime::cuda::DeviceCommunicator> communicator;
+    if (options.gpus) {
+      communicator = std::make_shared<runtime::nccl::NcclCommunicator>(options.gpus, print(own), options.site_packages,
+                                                                       options.compares_collectives);
+    }
     executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
-                                                          toolchain_, unaligned);
+                                                          toolchain_, unaligned, std::move(communicator));
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,

@@ -40,9 +40,11 @@ PassOptions pass_options_of(const CompileOptions& options) {
   if (options.target == Target::Cuda) {
     out.schedules = &cuda_schedules();
     out.walk_tiles = false;
-    out.cores_synchronize = true;
+    out.cores_are_devices = options.cores_are_devices;
+    out.cores_synchronize = !options.cores_are_devices;
   }
-  out.persistent_chunk = options.persistent_chunk;
+  // One collective between GPUs costs as much as thousands of iterations.
+  out.persistent_chunk = options.persistent_chunk.value_or(options.cores_are_devices ? 0 : 1);
   out.strict_layouts = options.strict;
   return out;
 }

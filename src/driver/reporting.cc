@@ -38,7 +38,7 @@ std::string reproducer(const Function& f, const CompileOptions& options) {
   if (options.mesh) arguments += ", mesh=" + mesh_text(*options.mesh);
   if (options.verify_passes) arguments += ", verify=True";
   if (options.persistent_chunk != usual.persistent_chunk) {
-    arguments += fmt::format(", persistent_chunk={}", options.persistent_chunk);
+    arguments += fmt::format(", persistent_chunk={}", options.persistent_chunk.value_or(1));
   }
   if (options.fast_math) arguments += ", fast_math=True";
   if (options.stream_bytes != usual.stream_bytes) {

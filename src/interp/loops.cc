@@ -56,6 +56,7 @@ class LoopCode final : public StmtCode {
                       span_, node.vars, scope);
     label_.threads = kind_ == LoopKind::Thread;
     if (kind_ == LoopKind::Persistent) forgotten_ = scope.kernel_buffers;
+    dealt_ = kind_ == LoopKind::Persistent && (!scope.has_mesh() || scope.core_blocks);
     const bool around = scope.in_iteration;
     scope.in_iteration |= kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized || kind_ == LoopKind::Thread;
     if (kind_ == LoopKind::Parallel || kind_ == LoopKind::Vectorized) private_ = private_around(node.body, scope);
@@ -72,13 +73,12 @@ class LoopCode final : public StmtCode {
   void run(Frame& frame) const override {
     const Bounds bounds = bounds_on(frame);
     const int64_t count = bounds.count(span_);
-    const bool dealt = kind_ == LoopKind::Persistent && !scope_.has_mesh();
-    const int64_t step = dealt ? frame.blocks : 1;
+    const int64_t step = dealt_ ? frame.blocks : 1;
     const int64_t lane = frame.lane;
     for_lanes(frame, bounds, count, [&](const VectorAccess& each, int64_t i) { each.before_lanes(frame, i, count); });
     if (frame.trace) frame.trace->enter(label_, bounds.begins, bounds.extents);
     PrivateMemory memory(private_, frame);
-    for (int64_t i = dealt ? frame.block : 0; i < count; i += step) {
+    for (int64_t i = dealt_ ? frame.block : 0; i < count; i += step) {
       scope_.step();
       enter(frame, bounds, i);
       if (!vectors_.empty()) frame.lane = i;
@@ -167,6 +167,7 @@ class LoopCode final : public StmtCode {
 
   const Scope& scope_;
   LoopKind kind_;
+  bool dealt_ = false;  ///< to the blocks of a grid, or of a core
   std::vector<ExprCodeRef> begins_;
   std::vector<ExprCodeRef> extents_;
   std::vector<size_t> vars_;
@@ -255,16 +256,20 @@ class TileLoopCode final : public StmtCode {
   Span span_;
 };
 
-/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, and the cores that come
-/// to the launch together begin and end it together.
+/// A launch. Without a mesh its blocks run one after another; on a mesh each core is a block, or has blocks that run
+/// one after another, and the cores that come to the launch together begin and end it together.
 class KernelCode final : public StmtCode {
  public:
   KernelCode(const Kernel& node, Scope& scope)
       : scope_(scope), extents_(prepare(node.extents, scope)), cluster_(node.cluster), span_(node.span) {
     for (const VarRef& var : node.vars) vars_.push_back(scope.define(var));
-    label_ = label_of("T.Kernel", LoopOrder::Blocks, span_, node.vars, scope);
+    cores_ = scope.has_mesh() ? scope.mesh().extents.size() : 0;
+    const auto first_block = node.vars.begin() + static_cast<std::ptrdiff_t>(std::min(cores_, node.vars.size()));
+    label_ = label_of("T.Kernel", LoopOrder::Blocks, span_, {first_block, node.vars.end()}, scope);
     const std::vector<size_t> around = std::exchange(scope.kernel_buffers, {});
+    scope.core_blocks = scope.has_mesh() && node.vars.size() > cores_;
     body_ = prepare(node.body, scope);
+    scope.core_blocks = false;
     scope.kernel_buffers = around;
     memory_ = BlockMemory(node.body, scope);
     if (!scope.has_mesh()) return;
@@ -274,7 +279,39 @@ class KernelCode final : public StmtCode {
 
   void run(Frame& frame) const override {
     HELVE_CHECK(!scope_.has_mesh(), "a core launched a kernel on its own");
-    const std::vector<int64_t> grid = eval_all(extents_, frame);
+    run_blocks(frame, eval_all(extents_, frame), 0);
+  }
+
+ protected:
+  void run_lockstep(const CoreSet& cores) const override {
+    const std::vector<int64_t>& mesh = scope_.mesh().extents;
+    std::vector<std::vector<int64_t>> blocks;  // of each core
+    for (Frame* core : cores) {
+      std::vector<int64_t> grid = eval_all(extents_, *core);
+      const auto end = grid.begin() + static_cast<std::ptrdiff_t>(std::min(cores_, grid.size()));
+      if (!std::equal(grid.begin(), end, mesh.begin(), mesh.end())) {
+        throw UserError(Code::MeshGrid, span_,
+                        {{"grid", shape_text(grid)},
+                         {"mesh", shape_text(mesh)},
+                         {"fix", join(mesh, ", ", [](int64_t e) { return std::to_string(e); })}});
+      }
+      set_core(*core, mesh);
+      if (vars_.size() == cores_) enter(*core, core->rank, scope_.mesh().size());
+      blocks.emplace_back(end, grid.end());
+    }
+    synchronise(cores);
+    if (vars_.size() == cores_) {
+      body_->run_all(cores);
+      for (Frame* core : cores) require_finished(*core);
+    } else {
+      for (size_t i = 0; i < cores.size(); ++i) run_blocks(*cores[i], blocks[i], cores_);
+    }
+    synchronise(cores);
+  }
+
+ private:
+  /// The blocks of a grid, whose coordinates are the variables from `first` on.
+  void run_blocks(Frame& frame, const std::vector<int64_t>& grid, size_t first) const {
     for (int64_t extent : grid) {
       if (extent < 0) throw UserError(Code::NegativeExtent, span_, {{"extent", extent}});
     }
@@ -283,7 +320,9 @@ class KernelCode final : public StmtCode {
     for (int64_t block = 0; block < blocks; ++block) {
       scope_.step();
       if (frame.trace) frame.trace->iterate(block);
-      enter(frame, grid, block, blocks);
+      const std::vector<int64_t> at = coordinates_of(block, grid);
+      for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[first + d]] = of_int(at[d]);
+      enter(frame, block, blocks);
       begin_shared_copies(frame, cluster_);
       body_->run(frame);
       end_shared_copies(frame, cluster_);
@@ -294,26 +333,11 @@ class KernelCode final : public StmtCode {
     frame.trace->synchronise_threads();  // what follows a kernel follows all its threads
   }
 
- protected:
-  void run_lockstep(const CoreSet& cores) const override {
-    const std::vector<int64_t>& mesh = scope_.mesh().extents;
-    for (Frame* core : cores) {
-      const std::vector<int64_t> grid = eval_all(extents_, *core);
-      if (grid != mesh) {
-        throw UserError(Code::MeshGrid, span_,
-                        {{"grid", shape_text(grid)},
-                         {"mesh", shape_text(mesh)},
-                         {"fix", join(mesh, ", ", [](int64_t e) { return std::to_string(e); })}});
-      }
-      enter(*core, grid, core->rank, scope_.mesh().size());
-    }
-    synchronise(cores);
-    body_->run_all(cores);
-    for (Frame* core : cores) require_finished(*core);
-    synchronise(cores);
+  void set_core(Frame& core, const std::vector<int64_t>& mesh) const {
+    const std::vector<int64_t> at = coordinates_of(core.rank, mesh);
+    for (size_t d = 0; d < at.size(); ++d) core.vars[vars_[d]] = of_int(at[d]);
   }
 
- private:
   void require_finished(Frame& frame) const {
     if (const auto left = frame.copies.unfinished()) {
       const CopyQueue& queue = scope_.queue(left->first);
@@ -324,9 +348,7 @@ class KernelCode final : public StmtCode {
     frame.copies.finish();
   }
 
-  void enter(Frame& frame, const std::vector<int64_t>& grid, int64_t block, int64_t blocks) const {
-    const std::vector<int64_t> at = coordinates_of(block, grid);
-    for (size_t d = 0; d < at.size(); ++d) frame.vars[vars_[d]] = of_int(at[d]);
+  void enter(Frame& frame, int64_t block, int64_t blocks) const {
     frame.block = block;
     frame.blocks = blocks;
     if (!frame.trace) return;
@@ -338,6 +360,7 @@ class KernelCode final : public StmtCode {
   std::vector<ExprCodeRef> extents_;
   int64_t cluster_;
   std::vector<size_t> vars_;
+  size_t cores_ = 0;  ///< variables that are coordinates of a core
   BlockMemory memory_;
   LoopLabel label_;
   StmtCodeRef body_;

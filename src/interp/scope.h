@@ -127,6 +127,8 @@ class Scope {
   size_t vector_slots = 0;  ///< vector accesses so far
   /// Does what is being prepared stand in an iteration of an independent loop of the kernel?
   bool in_iteration = false;
+  /// Does it stand in a kernel of which each core has blocks of its own?
+  bool core_blocks = false;
   /// The store or tile operation being prepared; null outside of one.
   const StmtNode* statement = nullptr;
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "helve/runtime/nccl/nccl_types.h"
 #include "rank_plan.h"
 
 namespace helve {
@@ -15,37 +16,8 @@ using runtime::DLDataType;
 using runtime::ReduceOp;
 using namespace runtime::nccl;
 
-/// NCCL's number of an element type that is moved as itself; none for those it does not have in all versions.
-std::optional<int> type_of(DLDataType dtype) {
-  if (dtype.lanes != 1) return std::nullopt;
-  switch (dtype.code << 8 | dtype.bits) {
-    case runtime::kDLInt << 8 | 8: return kNcclInt8;
-    case runtime::kDLUInt << 8 | 8: return kNcclUint8;
-    case runtime::kDLInt << 8 | 32: return kNcclInt32;
-    case runtime::kDLUInt << 8 | 32: return kNcclUint32;
-    case runtime::kDLInt << 8 | 64: return kNcclInt64;
-    case runtime::kDLUInt << 8 | 64: return kNcclUint64;
-    case runtime::kDLFloat << 8 | 32: return kNcclFloat32;
-    case runtime::kDLFloat << 8 | 64: return kNcclFloat64;
-    default: return std::nullopt;
-  }
-}
-
-int op_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::Sum: return kNcclSum;
-    case ReduceOp::Prod: return kNcclProd;
-    case ReduceOp::Max: return kNcclMax;
-    case ReduceOp::Min: return kNcclMin;
-  }
-  HELVE_FAIL("an unknown operator");
-}
-
-/// Does NCCL reduce it as helve does? It passes over NaN in maxima, and rounds small floats at every step.
-bool reduces_by_nccl(DLDataType dtype, std::optional<ReduceOp> op) {
-  if (!op || !type_of(dtype)) return false;
-  return dtype.code != runtime::kDLFloat || *op == ReduceOp::Sum || *op == ReduceOp::Prod;
-}
+/// Does NCCL reduce it as helve does?
+bool reduces_by_nccl(DLDataType dtype, std::optional<ReduceOp> op) { return op && is_reduced_by_nccl(dtype, *op); }
 
 }  // namespace
 
@@ -113,8 +85,8 @@ class CollectivePlan : RankPlan<DeviceMoves> {
   bool end(const std::byte* sent, std::byte* received, const Extents& extents) {
     // What is not reduced moves as bytes, whatever it is.
     const bool reduces = x_.op_.has_value();
-    out_.named_ = {sent, received, count_of(extents) * (reduces ? 1 : bytes_), reduces ? *type_of(dtype_) : kNcclInt8,
-                   reduces ? op_of(*x_.op_) : kNcclSum};
+    out_.named_ = {sent, received, count_of(extents) * (reduces ? 1 : bytes_),
+                   reduces ? *nccl_type_of(dtype_) : kNcclInt8, reduces ? nccl_op_of(*x_.op_) : kNcclSum};
     return true;
   }
 

@@ -82,6 +82,7 @@ struct Frame {
   std::vector<std::byte> fetched;                          ///< the values there
   std::vector<std::pair<int64_t, int64_t>> known;          ///< of a control value: slots and values, core by core
   std::vector<int64_t> found;                              ///< a control value on each core
+  int64_t core_blocks = 1;  ///< blocks of each core in the launch
 };
 
 }  // namespace helve::runtime

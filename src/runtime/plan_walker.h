@@ -130,12 +130,16 @@ class PlanWalker {
       frame_.pointers.push_back(state.base);
       if (is_per_core(id)) frame_.scalars.push_back(state.stride);
     }
+    const int64_t cores = core_count(plan_);
+    HELVE_CHECK(blocks % cores == 0, fmt::format("{} blocks for the cores of a mesh", blocks));
+    frame_.core_blocks = blocks / cores;
     frame_.ranges.clear();
-    if (frame_.cores.size() == static_cast<size_t>(core_count(plan_))) {
+    if (frame_.cores.size() == static_cast<size_t>(cores)) {
       frame_.ranges.push_back({0, blocks});
     } else {
-      HELVE_CHECK(blocks == core_count(plan_), fmt::format("{} blocks for the cores of a mesh", blocks));
       find_ranges(frame_.cores, frame_.ranges);
+      for (BlockRange& range : frame_.ranges)
+        range = {range.begin * frame_.core_blocks, range.end * frame_.core_blocks};
     }
     self().launch(s);
   }

@@ -4,24 +4,26 @@
 // After:   for t in T.serial((max(0, n - b) + G - 1) // G): i = b + t * G
 // A last dimension of as many iterations as a cluster has blocks is the place in it: the blocks of a cluster make the
 // same turns.
-// In a mesh function a core runs its whole domain, so the loop is simply serial. The set of iterations, and the order
+// In a mesh function a core runs its whole domain, so the loop is simply serial, unless the core has blocks of its own,
+// which take turns as those of a grid do. The set of iterations, and the order
 // of those that one block runs, are unchanged; an empty domain or grid has none.
 #include <algorithm>
 
+#include "deal.h"
+#include "helve/ir/tensor/core_blocks.h"
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "deal.h"
 
 namespace helve {
 
 namespace {
 
-/// The row-major number of the executing block and the number of blocks.
-std::pair<Expr, Expr> block_number(const Kernel& kernel) {
+/// The row-major number of the executing block, from the dimension `first` on, and the number of blocks.
+std::pair<Expr, Expr> block_number(const Kernel& kernel, size_t first) {
   Expr number = int_imm(0);
   Expr count = int_imm(1);
-  for (size_t d = 0; d < kernel.vars.size(); ++d) {
+  for (size_t d = first; d < kernel.vars.size(); ++d) {
     number = number * kernel.extents[d] + Expr(kernel.vars[d]);
     count = count * kernel.extents[d];
   }
@@ -33,15 +35,15 @@ Expr count_of(const Expr& extent) {
   return int_value(extent) ? int_imm(std::max<int64_t>(0, *int_value(extent))) : max(int_imm(0), extent);
 }
 
-/// The iterations of a domain that one block runs, round-robin over the grid.
-Stmt dealt(const For& loop, const Kernel& kernel) {
+/// The iterations of a domain that one block runs, round-robin over the dimensions of the grid from `first` on.
+Stmt dealt(const For& loop, const Kernel& kernel, size_t first) {
   for (const std::vector<Expr>* extents : {&loop.extents, &kernel.extents}) {
     for (const Expr& e : *extents) {
       const int64_t* extent = int_value(e);
       if (extent && *extent <= 0) return seq({}, loop.span);  // before the division by it
     }
   }
-  auto [number, count] = block_number(kernel);
+  auto [number, count] = block_number(kernel, first);
   std::vector<Expr> dealt = loop.extents, values;
   if (is_of_clusters(loop, &kernel)) {
     const Expr blocks = dealt.back();
@@ -64,7 +66,7 @@ Stmt dealt(const For& loop, const Kernel& kernel) {
                   loop.scheduled);
 }
 
-Stmt lower_loops(const Stmt& s, const Kernel* kernel, bool mesh) {
+Stmt lower_loops(const Stmt& s, const Kernel* kernel, const std::optional<MeshShape>& mesh) {
   if (const Kernel* k = as<Kernel>(s)) kernel = k;
   Stmt lowered = map_parts(
       s, [](const Expr& e) { return e; }, [&](const Stmt& inner) { return lower_loops(inner, kernel, mesh); });
@@ -72,7 +74,8 @@ Stmt lower_loops(const Stmt& s, const Kernel* kernel, bool mesh) {
   if (!loop) return lowered;
   if (loop->loop == LoopKind::Pipelined) return serial_nest(*loop, loop->body);
   if (loop->loop == LoopKind::Persistent) {
-    return mesh || !kernel ? serial_nest(*loop, loop->body) : dealt(*loop, *kernel);
+    const bool whole = !kernel || (mesh && !has_core_blocks(*kernel, mesh));
+    return whole ? serial_nest(*loop, loop->body) : dealt(*loop, *kernel, first_block_dim(*kernel, mesh));
   }
   return lowered;
 }
@@ -80,7 +83,7 @@ Stmt lower_loops(const Stmt& s, const Kernel* kernel, bool mesh) {
 }  // namespace
 
 FunctionRef lower_block_loops(const FunctionRef& f, const PassOptions&) {
-  return with_body(f, lower_loops(f->body, nullptr, f->mesh.has_value()));
+  return with_body(f, lower_loops(f->body, nullptr, f->mesh));
 }
 
 }  // namespace helve

@@ -17,9 +17,10 @@
 // other, and those that the host body may launch on some of the cores only. There, members of a group that diverge
 // would wait for each other forever; the host body detects them. With a chunk of k iterations the kernels loop over k
 // and one collective serves all of them, on homes with a leading dimension k, of which it moves what the round's
-// iterations wrote. Every core executes the same statements in the same order as before; iterations of a Persistent
-// loop are independent, so a chunk may interleave them. A part saves only what a later part needs and restores only
-// what it needs itself; a buffer lives for one iteration of the loops around its allocation.
+// iterations wrote; where no number is given, k is all iterations whose homes fit kChunkBytes. Every core executes the
+// same statements in the same order as before; iterations of a Persistent loop are independent, so a chunk may
+// interleave them. A part saves only what a later part needs and restores only what it needs itself; a buffer lives for
+// one iteration of the loops around its allocation.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,6 +30,7 @@
 #include "helve/analysis/core_groups.h"
 #include "helve/analysis/effects.h"
 #include "helve/ir/tensor/copy_queue.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/transform/passes.h"
@@ -37,6 +39,11 @@
 namespace helve {
 
 namespace {
+
+/// What the homes of a kernel take of a device's memory where the pass chooses how many iterations share a collective.
+constexpr int64_t kChunkBytes = int64_t{1} << 28;
+/// Iterations that share one where their number is known at the call alone.
+constexpr int64_t kOpenChunk = 1024;
 
 /// Where a crossing buffer is kept between parts. Contents never pass from outside a Persistent loop to its iterations.
 using HomeKey = std::pair<const Buffer*, const Part*>;
@@ -194,22 +201,55 @@ class Splitter {
     });
   }
 
+  /// The iterations of a loop over constant extents.
+  static std::optional<int64_t> iterations_of(const For& loop) {
+    int64_t out = 1;
+    for (const Expr& extent : loop.extents) {
+      const int64_t* value = int_value(extent);
+      if (!value || __builtin_mul_overflow(out, std::max<int64_t>(*value, 0), &out)) return std::nullopt;
+    }
+    return out;
+  }
+
+  /// The iterations whose homes fit kChunkBytes, of at most `most`, in rounds of about equal length.
+  int64_t chunk_that_fits(int64_t most) const {
+    int64_t bytes = 0;  // of one iteration, of buffers whose extents are known
+    for (const BufferRef& b : parts_.buffers) {
+      const std::optional<std::vector<int64_t>> shape = constant_shape(b->shape);
+      if (!shape) continue;
+      int64_t elements = 1;
+      for (int64_t extent : *shape) elements *= extent;
+      bytes += elements * b->dtype.bits / 8;
+    }
+    const int64_t fits = std::max<int64_t>(1, kChunkBytes / std::max<int64_t>(bytes, 1));
+    const int64_t rounds = (most + fits - 1) / fits;
+    return rounds == 0 ? 1 : (most + rounds - 1) / rounds;
+  }
+
   /// If the number of iterations depends on memory, they cannot share collectives: the host cannot tell a collective
   /// how many to serve.
   Stmt emit_persistent(const Part& part) {
     const For& loop = *part.loop();
-    int64_t size = options_.persistent_chunk;
-    const int64_t* extent = int_value(loop.extents[0]);
-    if (extent) size = std::min(size, *extent);
-    const bool chunked = size > 1 && !loop.scheduled && loop.vars.size() == 1 && !has_load(loop.extents[0]) &&
-                         shares_collectives(part.body) && !host_uses(part.body, loop.vars[0].get());
+    const std::optional<int64_t> known = iterations_of(loop);
+    int64_t size =
+        options_.persistent_chunk > 0 ? options_.persistent_chunk : chunk_that_fits(known.value_or(kOpenChunk));
+    if (known) size = std::min(size, *known);
+    const bool is_open =
+        std::any_of(loop.extents.begin(), loop.extents.end(), [](const Expr& e) { return has_load(e); });
+    const bool decides = std::any_of(loop.vars.begin(), loop.vars.end(),
+                                     [&](const VarRef& var) { return host_uses(part.body, var.get()); });
+    const bool chunked = size > 1 && !loop.scheduled && !is_open && shares_collectives(part.body) && !decides;
     if (!chunked) return serial_nest(loop, seq(emit(part.body, &part, nullptr)));
     VarRef round = make_var(loop.vars[0]->name + "_round");
+    Expr iterations = known ? int_imm(*known) : loop.extents[0];
+    for (size_t d = 1; !known && d < loop.extents.size(); ++d) {
+      iterations = (d == 1 ? max(int_imm(0), iterations) : iterations) * max(int_imm(0), loop.extents[d]);
+    }
     Chunk chunk;
     chunk.size = size;
     chunk.start = Expr(round) * int_imm(chunk.size);
-    chunk.count = extent && *extent % size == 0 ? int_imm(size) : min(int_imm(size), loop.extents[0] - chunk.start);
-    Expr rounds = ceil_div(loop.extents[0], int_imm(chunk.size));
+    chunk.count = known && *known % size == 0 ? int_imm(size) : min(int_imm(size), iterations - chunk.start);
+    Expr rounds = ceil_div(iterations, int_imm(chunk.size));
     return for_loop(LoopKind::Serial, round, rounds, seq(emit(part.body, &part, &chunk)), part.node->span);
   }
 
@@ -306,9 +346,10 @@ class Splitter {
     Stmt inner = seq(std::move(body));
     if (chunked) {
       const For& loop = *persistent->loop();
-      Expr iteration = loop.begins[0] + (chunk->start + Expr(turn));
-      inner = for_loop(LoopKind::Persistent, turn, chunk->count, substitute(inner, {{loop.vars[0].get(), iteration}}),
-                       persistent->node->span);
+      const std::vector<Expr> places = unravel(chunk->start + Expr(turn), loop.extents);
+      Substitution iteration;
+      for (size_t d = 0; d < places.size(); ++d) iteration.emplace(loop.vars[d].get(), loop.begins[d] + places[d]);
+      inner = for_loop(LoopKind::Persistent, turn, chunk->count, substitute(inner, iteration), persistent->node->span);
     }
     allocs.push_back(substitute(inner, values));
     return kernel(std::move(vars), kernel_.extents, kernel_.threads, seq(std::move(allocs)), kernel_.span);

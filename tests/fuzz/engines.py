@@ -19,7 +19,7 @@ import scalars
 from arguments import difference
 from helve import _core
 from helve.target import Kernel
-from helve.testing import PIPELINES, interpret, placements, stage_check, with_variant
+from helve.testing import PIPELINES, interpret, pipelines_of, placements, stage_check, with_variant
 from meaning import contents, number, tensor_data
 from bulk import BY_TMA
 from products import BY_WARPGROUPS, ON_TENSOR_CORES
@@ -148,7 +148,7 @@ def examine(call, effort):
     mesh = helve.Mesh(tuple(call.mesh)) if call.mesh else None
     try:
         function = helve.parse(plain(call.text))
-        of_arch = {arch: helve.parse(plain(call.text, arch)) for _, arch in PIPELINES if arch}
+        of_arch = {each.arch: helve.parse(plain(call.text, each.arch)) for each in PIPELINES if each.arch}
     except helve.Error as error:
         return Failure(f"refused {error.code}", str(error)), None
     except helve.InternalError as error:
@@ -161,10 +161,11 @@ def examine(call, effort):
     if failure := _check_machine_code(call, {"cuda": of_arch["sm_80"], "llvm": function}, mesh, effort, data):
         return failure, None
     last = None
-    for target, arch in PIPELINES:
+    for target, arch, cores in pipelines_of(function, mesh):
+        chunk = None if cores and call.chunk == 1 else call.chunk  # as many iterations as fit, where cores are devices
         try:
             given = of_arch.get(arch, function)
-            stages = _core.lowering_stages(given.function, shape, call.chunk, target, arch, 1)
+            stages = _core.lowering_stages(given.function, shape, chunk, target, arch, 1, cores == "devices")
         except helve.Error as error:
             return Failure(f"refused {error.code} when compiled", str(error)), None
         except helve.InternalError as error:

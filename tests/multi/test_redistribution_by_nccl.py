@@ -37,22 +37,23 @@ def gpus():
 GPUS = gpus()
 
 
-def on_fakes(count, function, *arguments, environment=None, **options):
-    """The function in processes whose GPUs are fakes."""
+def on_fakes(count, function, *arguments, file=__name__, environment=None, **options):
+    """The function of a test file in processes whose GPUs are fakes."""
     if not all(each.exists() for each in FAKES):
         pytest.skip("the fakes are not built")
     pytest.importorskip("nvidia.cu13", reason="no NVRTC")
     with tempfile.TemporaryDirectory() as folder:
         fakes = {"HELVE_LIBCUDA": str(FAKES[0]), "HELVE_NCCL": str(FAKES[1]), "HELVE_FAKE_NCCL_FOLDER": folder}
-        return on_ranks(count, __name__, function, *arguments, by="tcp", environment={**fakes, **(environment or {})},
+        return on_ranks(count, file, function, *arguments, by="tcp", environment={**fakes, **(environment or {})},
                         **options)
 
 
-def on_gpus(count, function, *arguments, environment=None, **options):
-    """The function in processes with a GPU each; without NVLink multicast, which these machines do not lend."""
+def on_gpus(count, function, *arguments, file=__name__, environment=None, **options):
+    """The function of a test file in processes with a GPU each; without NVLink multicast, which these machines do not
+    lend."""
     if count > GPUS:
         pytest.skip(f"fewer than {count} GPUs")
-    return on_ranks(count, __name__, function, *arguments, by="tcp", timeout=500,
+    return on_ranks(count, file, function, *arguments, by="tcp", timeout=500,
                     environment={"NCCL_NVLS_ENABLE": "0", **(environment or {})}, **options)
 
 

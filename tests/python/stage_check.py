@@ -23,7 +23,7 @@ import helve
 import helve.testing
 from cuda_on_host import HostKernels, aligned, blocks_and_extents, launches_once, slot_of, version
 from helve import _core
-from helve.testing import PIPELINES, NegativeExtent, Recipe, assert_same, interpret, make_arguments, recipes
+from helve.testing import NegativeExtent, Recipe, assert_same, interpret, make_arguments, pipelines_of, recipes
 from undispatched import undispatched
 
 CALLS = 3
@@ -159,9 +159,10 @@ def check(program):
     refused, lowered = [], {}
     try:
         function = helve.parse(program.text)
-        for pipeline in PIPELINES:
+        for pipeline in pipelines_of(function, mesh):
             try:
-                lowered[pipeline] = helve.testing.lowering_stages(_for_target(function, pipeline), mesh, 1, *pipeline)
+                form = _for_target(function, pipeline)
+                lowered[pipeline] = helve.testing.lowering_stages(form, mesh, None, *pipeline)
             except helve.Error as fault:
                 refused.append(f"{fault.code} for {' '.join(pipeline).strip()}")
         kernels = _check_lowered(program, function, mesh, lowered) if lowered else []

@@ -92,7 +92,8 @@ def test_types(op, dtype):
 
 
 @pytest.mark.parametrize("kind", ["shared", "tiles", "fragment"])
-@pytest.mark.parametrize(("target", "arch"), helve.testing.PIPELINES, ids=lambda part: part or "any")
+@pytest.mark.parametrize(("target", "arch"), [each[:2] for each in helve.testing.PIPELINES],
+                         ids=lambda part: part or "any")
 def test_stages(kind, target, arch):
     for op, (n, m) in zip(OPS, SIZES[1:]):
         program = helve.parse(sums(op, "float32", n, m, kind))
@@ -129,7 +130,7 @@ def test_an_update_becomes_the_plain_store(op, body):
     """So every bit is that of the plain store, and the types and the roundings are."""
     text = form(body, op)
     program, plain = helve.parse(text), helve.parse(updates_as_stores(text))
-    for target, arch in helve.testing.PIPELINES:
+    for target, arch, _ in helve.testing.PIPELINES:
         stages = dict(helve.testing.lowering_stages(program, target=target, arch=arch))
         assert "T.update" in _core.print(program.function)
         assert _core.print(stages["lower_updates"]) == _core.print(plain.function)
@@ -318,7 +319,7 @@ def main(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
             B[tx] = x[tx, 0]
 """)
     a = sample((64,), "float32", 3)
-    for target, arch in helve.testing.PIPELINES:
+    for target, arch, _ in helve.testing.PIPELINES:
         helve.testing.check_stages(program, lambda: [a, np.zeros(64, np.float32)], target=target, arch=arch)
     text = _core.print(thread_form(program))
     assert text.count("T.sync_threads()") == 1

@@ -14,6 +14,7 @@
 #include "helve/interp/interp.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/runtime/executor.h"
+#include "helve/runtime/nccl/nccl_world.h"
 #include "helve/runtime/process_group.h"
 #include "helve/transform/pipeline.h"
 
@@ -30,7 +31,9 @@ struct CompileOptions {
   std::optional<MeshShape> mesh;   ///< the mesh to compile for; must agree with the function's own
   bool verify_passes = false;      ///< run the verifier after each pass
   bool print_changed = false;      ///< print the function after each pass that changed it, to standard error
-  int64_t persistent_chunk = 1;    ///< iterations of a Persistent loop that share one collective
+  /// Iterations of a Persistent loop that share one collective; by default 1, and where cores are GPUs all that fit.
+  std::optional<int64_t> persistent_chunk;
+  bool cores_are_devices = false;  ///< Target::Cuda: each core of the mesh is a GPU; a compile needs `gpus`
   bool fast_math = false;          ///< products and sums may be contracted, functions of the target approximate
   int64_t stream_bytes = 0;        ///< Target::Llvm: bytes from which written tensors bypass caches; 0: automatic
   bool strict = false;             ///< Target::Cuda: refuse layouts that would need a conversion
@@ -42,6 +45,9 @@ struct CompileOptions {
   /// Target::Llvm: the processes that the cores of the mesh are, each with its own parts of annotated tensors; null:
   /// all cores are in this process.
   std::shared_ptr<runtime::ProcessGroup> processes;
+  /// Target::Cuda: the GPUs of the processes that the cores of the mesh are; null: all cores are blocks of one GPU.
+  std::shared_ptr<runtime::nccl::NcclWorld> gpus;
+  bool compares_collectives = false;  ///< with `gpus`: do processes compare collectives before they do them?
   std::string arch;                ///< Target::Cuda: the architecture, "sm_90a"; empty: the first device's
   std::vector<std::string> site_packages;    ///< Target::Cuda: folders that may contain pip's NVRTC
   std::vector<PassInstrument*> instruments;  ///< further observers of the passes; they outlive the compile

@@ -14,19 +14,21 @@ struct PassOptions {
   const std::vector<TileSchedule>* schedules = &cpu_schedules();  ///< of tile operations
   bool walk_tiles = true;         ///< iterate over elements tile by tile, else in one loop over all
   Machine machine;                ///< that the target runs on
-  int64_t persistent_chunk = 1;   ///< iterations of a Persistent loop that share one collective
+  int64_t persistent_chunk = 1;  ///< iterations of a Persistent loop that share one collective; 0: what memory allows
   bool cores_synchronize = false;  ///< cores can synchronize inside a kernel
-  int64_t kept_shared_bytes = 0;   ///< of a block, that stages of pipelined loops leave to later passes
-  bool strict_layouts = false;    ///< layout conversions are errors
-  int64_t stream_bytes = 0;       ///< of a written tensor that goes around the caches, at least; 0: none does
+  int64_t kept_shared_bytes = 0;  ///< of a block, that stages of pipelined loops leave to later passes
+  bool strict_layouts = false;  ///< layout conversions are errors
+  int64_t stream_bytes = 0;  ///< of a written tensor that goes around the caches, at least; 0: none does
   std::vector<Diagnostic>* warnings = nullptr;  ///< receives what a pass could not decide; may be null
   /// Receives what make_rings, rotate_products, pipeline_loops, stage_results, pair_tiles, raster_tiles and
   /// lower_tile_ops choose, inner loops first, operations in program order; may be null.
   std::vector<ScheduleChoice>* choices = nullptr;
+  bool cores_are_devices = false;  ///< each core is a GPU, with blocks of its own
 };
 
 FunctionRef lower_updates(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
+FunctionRef spread_cores(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef version_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_operands(const FunctionRef& f, const PassOptions& options);

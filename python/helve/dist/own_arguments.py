@@ -24,7 +24,7 @@ class OwnArguments:
 
     Args:
         function: a mesh function.
-        mesh: of device "mpi", of the extents of the function's own.
+        mesh: of device "mpi" or "cuda", of the extents of the function's own.
         options: it was compiled with.
     """
 

@@ -98,7 +98,6 @@ _lock = threading.Lock()
 _connected: _core.ProcessGroup | None = None
 _owner = 0  # the process that connected: a child of it has the state of MPI, and no place among the processes
 _world: _core.NcclWorld | None = None
-_gpu = 0  # of this process
 
 
 def _group() -> _core.ProcessGroup:
@@ -139,19 +138,26 @@ def world_of(array: Any) -> _core.NcclWorld:
     Raises:
         helve.Error: the array is on another GPU (HV0429); those of `init`.
     """
-    global _world, _gpu
-    group, gpu = _group(), int(array.__dlpack_device__()[1])
+    world = _gpus()
+    world.take(int(array.__dlpack_device__()[1]))
+    return world
+
+
+def _gpus() -> _core.NcclWorld:
+    global _world
+    group = _group()
     with _lock:
         if _world is None:
             folders = site.getsitepackages()
             paths = [os.path.join(folder, "nvidia", "nccl", "lib", "libnccl.so.2") for folder in folders]
-            _world, _gpu = _core.NcclWorld(group, gpu, paths, _timeout()), gpu
-    if gpu != _gpu:
-        raise error("PartDevice", rank=group.rank, given=f"cuda:{gpu}",
-                    expected=f"cuda:{_gpu}, where its first one was",
-                    remedy=f"keep one GPU for a process, by torch.cuda.set_device({_gpu}) or CUDA_VISIBLE_DEVICES, or "
-                           f"pass tensor.to('cuda:{_gpu}')")
+            _world = _core.NcclWorld(group, paths, _timeout())
     return _world
+
+
+def gpus_of(mesh: Mesh) -> _core.NcclWorld:
+    """The GPUs of the processes of a mesh. Raises as `group_of`."""
+    group_of(mesh)
+    return _gpus()
 
 
 def compares_on_gpus() -> bool:

@@ -16,6 +16,7 @@ from helve.testing.stages import (
     distinct_stages,
     interpret,
     lowering_stages,
+    pipelines_of,
     placements,
     stage_check,
     with_variant,
@@ -24,5 +25,5 @@ from helve.testing.stages import (
 __all__ = [
     "NegativeExtent", "PIPELINES", "Pipeline", "Recipe", "assert_round_trip", "assert_same", "changed_stages",
     "check_lowered", "check_stages", "distinct_stages", "evaluate", "interpret", "lowering_stages", "make_arguments",
-    "numpy_dtype", "placements", "recipes", "stage_check", "with_variant",
+    "numpy_dtype", "pipelines_of", "placements", "recipes", "stage_check", "with_variant",
 ]

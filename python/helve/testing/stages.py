@@ -22,14 +22,23 @@ from helve.target import Kernel, check_option, check_target, core_function, mesh
 
 
 class Pipeline(NamedTuple):
-    """The passes of a target, and the architecture that they are for; empty where the target has one only."""
+    """The passes of a target, the architecture that they are for, empty where the target has one only, and what a core
+    of a mesh is: "" as the target has it, "devices" for a GPU of its own."""
 
     target: str
     arch: str = ""
+    cores: str = ""
 
 
 # Machine code; asynchronous copies by threads; TMA and clusters.
 PIPELINES = (Pipeline("llvm"), Pipeline("cuda", "sm_80"), Pipeline("cuda", "sm_90a"))
+_OF_MESH = (Pipeline("cuda", "sm_90a", "devices"),)
+
+
+def pipelines_of(function: PrimFunc | _core.Function, mesh: Mesh | None = None) -> tuple[Pipeline, ...]:
+    """The pipelines that make stages of their own from the function."""
+    on_mesh = mesh is not None or core_function(function).mesh is not None
+    return PIPELINES + _OF_MESH if on_mesh else PIPELINES
 
 # What two orders of the same sums, or two ways to the same function, may differ by: of the value, and of the largest
 # value of the array.
@@ -38,12 +47,13 @@ _COARSE = 0.13  # eight bits
 _NUMBER = re.compile(r"(-?\b(?:\d+(?:\.\d+)?(?:e[-+]\d+)?|inf|nan)\b)")  # in a line that a program prints
 
 
-def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int = 1,
-                    target: str = "llvm", arch: str = "", stream_bytes: int = 1) -> list[tuple[str, _core.Function]]:
+def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: int | None = None,
+                    target: str = "llvm", arch: str = "", cores: str = "",
+                    stream_bytes: int = 1) -> list[tuple[str, _core.Function]]:
     """The function after each pass of the target's pipeline, itself first, as (name of the pass, function).
 
     `arch` is that of the compile option, by default the newest; `stream_bytes` too, by default that which takes every
-    tensor for a large one.
+    tensor for a large one; `cores` is that of `Pipeline`.
 
     Raises:
         helve.Error: the function or the mesh is wrong.
@@ -53,7 +63,8 @@ def lowering_stages(func: PrimFunc, mesh: Mesh | None = None, persistent_chunk: 
     check_option("persistent_chunk", persistent_chunk)
     check_option("arch", arch)
     check_option("stream_bytes", stream_bytes)
-    return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch, stream_bytes)
+    return _core.lowering_stages(core_function(func), mesh_shape(mesh), persistent_chunk, target, arch, stream_bytes,
+                                 cores == "devices")
 
 
 def interpret(function: _core.Function, *args, check: str | None = None, steps: int = 0, placement: int = 0,
@@ -179,7 +190,7 @@ def assert_same(got: Sequence, wanted: Sequence, message: str, rtol: float | Non
 
 def check_stages(func: PrimFunc, make_args: Callable[[], list], mesh: Mesh | None = None, rtol: float | None = None,
                  atol: float | None = None, check: str | None = "all", target: str | None = None, arch: str = "",
-                 persistent_chunk: int = 1) -> None:
+                 cores: str = "", persistent_chunk: int | None = None) -> None:
     """Interprets every stage of every pipeline on the same arguments and compares with the function itself; each stage
     prints and parses back.
 
@@ -189,7 +200,7 @@ def check_stages(func: PrimFunc, make_args: Callable[[], list], mesh: Mesh | Non
         mesh: the mesh, for a mesh function.
         rtol, atol: tolerance for floats, as for `assert_same`; integers must be equal.
         check: what each run looks for, as for `helve.compile`; "all" is that of `stage_check`.
-        target, arch: the only pipeline; all of `PIPELINES` when not given.
+        target, arch, cores: the only pipeline; all of `pipelines_of` when not given.
         persistent_chunk: as for `helve.compile`.
 
     Raises:
@@ -197,7 +208,7 @@ def check_stages(func: PrimFunc, make_args: Callable[[], list], mesh: Mesh | Non
         helve.InternalError: a pass failed.
         AssertionError: a pass made a stage that a check refuses, or changed a result; the message names it.
     """
-    pipelines = PIPELINES if target is None else (Pipeline(target, arch),)
+    pipelines = pipelines_of(func, mesh) if target is None else (Pipeline(target, arch, cores),)
     lowered = {each: lowering_stages(func, mesh, persistent_chunk, *each) for each in pipelines}
     check_lowered(lowered, [make_args], rtol, atol, check)
 

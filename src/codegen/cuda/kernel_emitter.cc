@@ -12,6 +12,7 @@
 #include "helve/analysis/constant_buffers.h"
 #include "helve/analysis/effects.h"
 #include "helve/codegen/c/c_types.h"
+#include "helve/ir/tensor/core_blocks.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
@@ -159,15 +160,19 @@ void KernelEmitter::unpack_scalars() {
 /// Coordinates of the block, row-major. The launch has at most 2^31 - 1 blocks.
 void KernelEmitter::grid() {
   const Kernel& kernel = *source_.stmt;
-  const size_t rank = kernel.vars.size();
+  const size_t rank = kernel.vars.size(), first_block = first_block_dim(kernel, source_.mesh);
   constexpr int64_t most = std::numeric_limits<int32_t>::max() - 1;
   std::string rest = "blockIdx.x";
   if (source_.mesh) {
-    core_ = rest = names_.fresh("core");
-    line(fmt::format("const unsigned {} = (unsigned){} + blockIdx.x;", core_, first_core_));
+    std::string own;  // blocks of a core
+    for (size_t d = first_block; d < rank; ++d) own += " / " + text(kernel.extents[d], c::kUnary);
+    core_ = names_.fresh("core");
+    line(fmt::format("const unsigned {} = (unsigned){} + blockIdx.x{};", core_, first_core_, own));
+    if (first_block == rank) rest = core_;
   }
   for (size_t d = rank; d-- > 0;) {
     const VarRef& var = kernel.vars[d];
+    if (source_.mesh && d + 1 == first_block) rest = core_;
     std::string value = rest;
     if (d > 0) {
       const std::string extent = text(kernel.extents[d], c::kUnary);
@@ -180,7 +185,7 @@ void KernelEmitter::grid() {
   }
 }
 
-/// In a mesh function the block is a core, with its own instance of each Global buffer.
+/// A core of a mesh has its own instance of each Global buffer.
 void KernelEmitter::instances() {
   for (const Instance& each : instances_) {
     const std::string type = element_type(*each.buffer);

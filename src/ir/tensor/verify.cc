@@ -17,6 +17,7 @@
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/code_hints.h"
+#include "helve/ir/tensor/core_blocks.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/own_thread.h"
 #include "helve/support/text.h"
@@ -519,7 +520,7 @@ class Verifier {
     scoped([&] {
       for (size_t d = 0; d < n.vars.size(); ++d) {
         define(n.vars[d].get(), n.vars[d]->name);
-        if (f_.mesh) axes_[n.vars[d].get()] = AxisSet{1} << d;
+        if (d < first_block_dim(n, f_.mesh)) axes_[n.vars[d].get()] = AxisSet{1} << d;
       }
       visit(n.body);
     });
@@ -596,13 +597,22 @@ class Verifier {
     }
   }
 
+  /// The grid is the mesh. In a lowered program the blocks of a core may follow, which no collective waits for.
   void check_grid(const Kernel& n) {
-    std::optional<std::vector<int64_t>> grid = constant_shape(n.extents);
-    if (grid && *grid == f_.mesh->extents) return;
+    const std::vector<Expr> cores(n.extents.begin(),
+                                  n.extents.begin() + static_cast<std::ptrdiff_t>(first_block_dim(n, f_.mesh)));
+    const std::optional<std::vector<int64_t>> grid = constant_shape(cores);
+    if (grid && *grid == f_.mesh->extents && !(has_core_blocks(n, f_.mesh) && meets_cores(n.body))) return;
     throw UserError(Code::MeshGrid, n.span,
                     {{"grid", shape_text(n.extents)},
                      {"mesh", to_string(*f_.mesh)},
                      {"fix", join(f_.mesh->extents, ", ", [](int64_t e) { return std::to_string(e); })}});
+  }
+
+  static bool meets_cores(const Stmt& body) {
+    bool meets = has_collective(body);
+    walk(body, [&](const Stmt& s) { meets |= as<Peer>(s) != nullptr; });
+    return meets;
   }
 
   void check(const TileOp& n) {

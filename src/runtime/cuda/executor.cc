@@ -35,11 +35,13 @@ constexpr const char* kWarmUp = "call the kernel once with arguments of these sh
 class Run final : public PlanWalker<Run> {
  public:
   /// `unaligned` gives the program of the unaligned variant, which has no tensor maps.
-  Run(const Plan& plan, const Program& program, std::function<const Program&()> unaligned, DeviceFrame& frame,
-      const Situation& where, InterruptPoll& poll)
-      : PlanWalker(plan, frame, poll),
+  /// `communicator` may be null.
+  Run(const Plan& plan, const Program& program, std::function<const Program&()> unaligned,
+      DeviceCommunicator* communicator, DeviceFrame& frame, const Situation& where, InterruptPoll& poll)
+      : PlanWalker(plan, frame, poll, communicator != nullptr ? communicator->cores() : std::span<const int64_t>()),
         program_(program),
         unaligned_(std::move(unaligned)),
+        communicator_(communicator),
         device_frame_(frame),
         where_(where) {}
 
@@ -63,7 +65,8 @@ class Run final : public PlanWalker<Run> {
     parameters.clear();
     for (void*& pointer : frame_.pointers) parameters.push_back(&pointer);
     for (int64_t& scalar : frame_.scalars) parameters.push_back(&scalar);
-    if (!plan_.mesh.empty()) parameters.push_back(&first);
+    int64_t first_core = first / frame_.core_blocks;
+    if (!plan_.mesh.empty()) parameters.push_back(&first_core);
     LaunchAttribute attributes[2];
     unsigned count = 0;
     if (s.cluster > 1) {
@@ -95,6 +98,11 @@ class Run final : public PlanWalker<Run> {
   }
 
   void communicate(const Collective& s, const CollectiveRequest& request) {
+    if (communicator_ != nullptr) {
+      const int64_t bytes = communicator_->room_of(s.kind, request);
+      std::byte* room = bytes > 0 ? needed(device_frame_.exchanged, bytes, "exchanged elements") : nullptr;
+      return communicator_->run(s.kind, request, room, where_.stream, where_.captured);
+    }
     if (s.kind == CollectiveKind::Barrier) return;  // the stream orders the steps
     const ExchangeSize size = exchange_size(s, request);
     std::byte* exchange = nullptr;
@@ -152,6 +160,7 @@ class Run final : public PlanWalker<Run> {
 
   const Program& program_;
   const std::function<const Program&()> unaligned_;
+  DeviceCommunicator* const communicator_;
   DeviceFrame& device_frame_;
   const Situation& where_;
 };
@@ -181,6 +190,32 @@ std::optional<int> device_of(const Plan& plan, std::span<const TensorArgument> t
   return tensors[0].tensor->device.device_id;
 }
 
+/// The parts of a plan whose collectives a communicator does, in memory of the calls.
+PlanParts without_collectives(PlanParts parts) {
+  parts.collectives.clear();
+  parts.allocates = true;
+  return parts;
+}
+
+/// A call between processes, while it lasts.
+class CallOfCores {
+ public:
+  CallOfCores(DeviceCommunicator* communicator, const Plan& plan, const Situation& where, InterruptPoll& poll)
+      : communicator_(communicator) {
+    if (communicator_ != nullptr) communicator_->begin_call(plan, where.device, where.captured, poll);
+  }
+  CallOfCores(const CallOfCores&) = delete;
+  CallOfCores& operator=(const CallOfCores&) = delete;
+  ~CallOfCores() {
+    if (communicator_ != nullptr) communicator_->end_call(is_well_);
+  }
+  void succeed() { is_well_ = true; }
+
+ private:
+  DeviceCommunicator* const communicator_;
+  bool is_well_ = false;
+};
+
 void verify_launches(const PlanParts& parts) {
   for (const Launch* launch : parts.launches) {
     HELVE_CHECK(launch->threads > 0, fmt::format("launch {} has no threads", launch->name));
@@ -192,8 +227,11 @@ void verify_launches(const PlanParts& parts) {
 class Executor::Impl {
  public:
   Impl(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain,
-       std::function<Cubin()> unaligned)
-      : plan_(std::move(plan)), parts_(parts_of(plan_)), compile_unaligned_(std::move(unaligned)) {
+       std::function<Cubin()> unaligned, std::shared_ptr<DeviceCommunicator> communicator)
+      : plan_(std::move(plan)),
+        communicator_(std::move(communicator)),
+        parts_(communicator_ != nullptr ? without_collectives(parts_of(plan_)) : parts_of(plan_)),
+        compile_unaligned_(std::move(unaligned)) {
     verify(plan_, static_cast<int64_t>(kernels.size()));
     verify_launches(parts_);
     if (!parts_.collectives.empty()) {
@@ -225,6 +263,8 @@ class Executor::Impl {
     const bool holds_memory = parts_.allocates || staged;
     if (holds_memory) look_at(where);
     if (staged && where.captured) forbid(plan_, "copies host arrays", "pass tensors of the device");
+    InterruptPoll poll(options.interrupt);
+    CallOfCores during(communicator_.get(), plan_, where, poll);
     Lease lease(*this, where, holds_memory);
     DeviceFrame& frame = *lease.frame;
     bind_arguments(plan_, tensors, scalars, where.device.multiprocessors, frame, ArgumentMemory::Anywhere);
@@ -232,13 +272,13 @@ class Executor::Impl {
     frame.faults = faults;
     for (size_t b = plan_.params.size(); b < frame.buffers.size(); ++b) frame.buffers[b].ready = false;
     const Program& program = program_on(where);
-    InterruptPoll poll(options.interrupt);
     std::optional<Staging> staging;
     if (staged) staging.emplace(plan_, frame, where.stream);
     const auto unaligned = [&]() -> const Program& { return unaligned_program_on(where); };
     try {
-      Run(plan_, program, unaligned, frame, where, poll).steps(plan_.steps);
+      Run(plan_, program, unaligned, communicator_.get(), frame, where, poll).steps(plan_.steps);
       if (staging) staging->finish(poll);
+      during.succeed();
     } catch (const UserError& error) {
       // What a program asserts explains a fault of the device that comes of it.
       if (faults && error.diagnostic().code == Code::CudaCallFailed) faults->throw_fault();
@@ -309,6 +349,7 @@ class Executor::Impl {
   };
 
   const Plan plan_;
+  const std::shared_ptr<DeviceCommunicator> communicator_;  ///< may be null
   const PlanParts parts_;  ///< points into plan_
   Binary code_;
   std::mutex programs_mutex_;
@@ -323,9 +364,9 @@ class Executor::Impl {
 };
 
 Executor::Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain,
-                   std::function<Cubin()> unaligned)
+                   std::function<Cubin()> unaligned, std::shared_ptr<DeviceCommunicator> communicator)
     : impl_(std::make_unique<Impl>(std::move(plan), std::move(cubin), std::move(kernels), toolchain,
-                                   std::move(unaligned))) {}
+                                   std::move(unaligned), std::move(communicator))) {}
 Executor::~Executor() = default;
 
 void Executor::call(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, CudaStream stream,

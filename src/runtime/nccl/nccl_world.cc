@@ -68,9 +68,21 @@ Message message_of(int64_t peer, T& value) {
 
 }  // namespace
 
-NcclWorld::NcclWorld(std::shared_ptr<ProcessGroup> processes, int ordinal, std::vector<std::string> paths,
-                     double timeout)
-    : processes_(std::move(processes)), ordinal_(ordinal), paths_(std::move(paths)), timeout_(timeout) {}
+NcclWorld::NcclWorld(std::shared_ptr<ProcessGroup> processes, std::vector<std::string> paths, double timeout)
+    : processes_(std::move(processes)), paths_(std::move(paths)), timeout_(timeout) {}
+
+void NcclWorld::take(int ordinal) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (ordinal_ < 0) ordinal_ = ordinal;
+  if (ordinal_ == ordinal) return;
+  throw UserError(Code::PartDevice, {},
+                  {{"rank", processes_->rank()},
+                   {"given", fmt::format("cuda:{}", ordinal)},
+                   {"expected", fmt::format("cuda:{}, where its first one was", ordinal_)},
+                   {"remedy", fmt::format("keep one GPU for a process, by torch.cuda.set_device({0}) or "
+                                          "CUDA_VISIBLE_DEVICES, or pass tensor.to('cuda:{0}')",
+                                          ordinal_)}});
+}
 
 NcclWorld::~NcclWorld() = default;
 

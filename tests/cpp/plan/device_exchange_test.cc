@@ -48,7 +48,8 @@ class DeviceExchangeTest : public runtime::cuda::FakeDriverTest {
     runtime::test::Network network(static_cast<int64_t>(cases.front().here.parts.size()));
     const auto faults = runtime::test::on_processes(network, {}, [&](ProcessGroup& group) {
       const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
-      NcclWorld world(shared, static_cast<int>(group.rank()), {}, 60);
+      NcclWorld world(shared, {}, 60);
+      world.take(static_cast<int>(group.rank()));
       InterruptPoll poll;
       const auto rank = static_cast<size_t>(group.rank());
       std::deque<std::vector<std::byte>> memory;

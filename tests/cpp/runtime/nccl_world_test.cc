@@ -34,7 +34,8 @@ class NcclWorldTest : public cuda::FakeDriverTest {
       threads.emplace_back([&, rank] {
         const auto group = std::make_shared<ProcessGroup>(std::make_unique<test::ThreadCarrier>(network, rank),
                                                           ProcessGroup::Options{timeout, true});
-        NcclWorld world(group, static_cast<int>(rank), {}, timeout);
+        NcclWorld world(group, {}, timeout);
+        world.take(static_cast<int>(rank));
         try {
           code(world, rank);
         } catch (const UserError& error) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "helve/runtime/cuda/compile.h"
+#include "helve/runtime/cuda/device_communicator.h"
 #include "helve/runtime/cuda/driver.h"
 #include "helve/runtime/executor.h"
 #include "helve/runtime/plan.h"
@@ -37,8 +38,10 @@ class Executor {
   /// `unaligned` compiles the unaligned variant of the kernels, which assumes only an element's alignment and has no
   /// tensor maps. It is used by launches whose buffers do not have the alignment that the plan requires, or for which
   /// the driver cannot make the maps; it is compiled once, at the first such launch.
+  /// `communicator`: the cores of the mesh are GPUs of processes, and it does the collectives; null: all cores are
+  /// blocks of the device.
   Executor(Plan plan, Cubin cubin, std::vector<std::string> kernels, const CompileOptions& toolchain = {},
-           std::function<Cubin()> unaligned = {});
+           std::function<Cubin()> unaligned = {}, std::shared_ptr<DeviceCommunicator> communicator = nullptr);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;

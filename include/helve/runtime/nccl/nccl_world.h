@@ -21,13 +21,15 @@ class Watch;
 
 class NcclWorld {
  public:
-  /// `ordinal`: the GPU of this process. Nothing is loaded before the first use. `paths`: where NCCL may be, before
-  /// the system's; `timeout`: seconds after which what does not end is an error.
-  NcclWorld(std::shared_ptr<ProcessGroup> processes, int ordinal, std::vector<std::string> paths, double timeout);
+  /// Nothing is loaded before the first use. `paths`: where NCCL may be, before the system's; `timeout`: seconds after
+  /// which what does not end is an error.
+  NcclWorld(std::shared_ptr<ProcessGroup> processes, std::vector<std::string> paths, double timeout);
   ~NcclWorld();
 
   ProcessGroup& processes() const { return *processes_; }
-  /// The GPU. UserError of the driver.
+  /// The GPU of this process is this one, as at the first time. UserError PartDevice if that was another one.
+  void take(int ordinal);
+  /// The GPU, once it is known. UserError of the driver.
   const cuda::Device& device() const { return cuda::device(ordinal_); }
   const NcclLibrary& library() const { return nccl_library(paths_); }
 
@@ -60,7 +62,7 @@ class NcclWorld {
   [[noreturn]] void fail_late(const std::string& what, InterruptPoll& poll);
 
   std::shared_ptr<ProcessGroup> processes_;
-  int ordinal_;
+  int ordinal_ = -1;  ///< until it is known
   std::vector<std::string> paths_;
   double timeout_;
   std::mutex mutex_;  ///< of the list

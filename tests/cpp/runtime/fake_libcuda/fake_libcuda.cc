@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "fake_box_kernels.h"
+#include "fake_host_kernels.h"
 
 using namespace helve::runtime::cuda;
 
@@ -164,9 +165,13 @@ FAKE(cuLibraryGetKernel, CudaKernel* kernel, CudaLibrary library, const char* na
     *kernel = reinterpret_cast<CudaKernel>(i + 1);
     return 0;
   }
-  if (FakeBoxKernel found = find_box_kernel(name)) {
+  FakeBoxKernel found = find_box_kernel(name);
+  const bool is_of_boxes = found != nullptr;
+  if (!is_of_boxes) found = find_host_kernel(library, name);
+  if (found) {
     const std::lock_guard<std::recursive_mutex> lock(mutex());
-    *kernel = reinterpret_cast<CudaKernel>(&box_kernels().try_emplace(name, std::move(found)).first->second);
+    const std::string known = is_of_boxes ? name : own + " " + number(reinterpret_cast<uintptr_t>(library));
+    *kernel = reinterpret_cast<CudaKernel>(&box_kernels().insert_or_assign(known, std::move(found)).first->second);
     return 0;
   }
   return 500;
@@ -366,7 +371,7 @@ FAKE(cuTensorMapEncodeTiled, TensorMapBytes* map, int type, unsigned rank, void*
         " box " + list(box, rank) + " steps " + list(steps, rank) + " modes " + std::to_string(interleave) + " " +
         std::to_string(swizzle) + " " + std::to_string(promotion) + " " + std::to_string(fill));
   std::memset(map, 0, sizeof *map);
-  std::memcpy(map, &base, sizeof base);
+  describe_tensor_map(map, type, rank, base, extents, strides, box, swizzle);
   return 0;
 }
 
