@@ -64,7 +64,7 @@ def run_on_host(kernels):
         return [lambda: None for _ in kernels]
     from cuda_on_host import HEADER, without_ptx
 
-    source = ["#define HELVE_PRELUDE", HEADER.read_text(), WRAPPER]
+    source = [f'#include "{HEADER.name}"', WRAPPER]
     for number, kernel in enumerate(kernels):
         narrow = helve.parse(kernel.source("narrow_accesses")).function
         for variant, text in enumerate((kernel.source("cuda"), _core.cuda_source(narrow, prelude=True)[0])):
@@ -81,13 +81,14 @@ def run_on_host(kernels):
 
 
 def _compiled(source):
+    from cuda_on_host import build_library
+
     stem = Path(os.environ["HELVE_FAKE_NCCL_FOLDER"], hashlib.sha256(source.encode()).hexdigest()[:16])
     library = stem.with_suffix(".so")
     if helve.dist.rank() == 0 and not library.exists():
         stem.with_suffix(".cc").write_text(source)
         unready = stem.with_suffix(".unready")
-        subprocess.run(["g++", "-std=c++17", "-O0", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off",
-                        "-fno-strict-aliasing", "-o", unready, stem.with_suffix(".cc")], check=True)
+        build_library(stem.with_suffix(".cc"), unready, prelude=True)
         unready.rename(library)
     end = time.monotonic() + COMPILE
     while not library.exists():

@@ -113,6 +113,12 @@ def shared_part():
     return folder
 
 
+def build_library(source, library, prelude):
+    """Compiles a file that includes the header."""
+    shared = shared_part()
+    compiled([*OPTIONS, *PRELUDE * prelude, f"-I{shared}", "-shared", "-o", library, source, shared / LIBRARY])
+
+
 class HostKernels:
     """The kernels of functions in thread form. Functions launch one kernel each, or one of two by a condition, and have
     names of their own, unless `names` gives them.
@@ -146,9 +152,7 @@ class HostKernels:
         source = f'#include "{HEADER.name}"\n' + "\n".join(texts)
         stem = Path(folder) / hashlib.sha256(source.encode()).hexdigest()[:16]
         stem.with_suffix(".cc").write_text(source)
-        shared = shared_part()
-        compiled([*OPTIONS, *PRELUDE * prelude, f"-I{shared}", "-shared", "-o", stem.with_suffix(".so"),
-                  stem.with_suffix(".cc"), shared / LIBRARY])
+        build_library(stem.with_suffix(".cc"), stem.with_suffix(".so"), prelude)
         self.library = ctypes.CDLL(str(stem.with_suffix(".so")))
 
     def run(self, name, blocks, arrays, scalars=None):
