@@ -361,3 +361,25 @@ def test_a_run_reports_a_fault_in_the_function():
 
     with pytest.raises(helve.Error, match="division by zero"):
         helve.compile(main, target="interp")(np.zeros(2, "int32"), np.zeros(2, "int32"))
+
+
+def test_a_branch_computes_only_where_it_is_chosen():
+    """What the function reads is inside of the tensor only there."""
+
+    def halved(A, i):
+        x = A[i] * 0.5
+        return x + x
+
+    @T.prim_func
+    def main(A: T.Tensor((4,), "float32"), B: T.Tensor((8,), "float32"), C: T.Tensor((8,), "float32")):
+        with T.Kernel(1):
+            for i in T.Parallel(8):
+                B[i] = T.if_then_else(i < 4, halved(A, i), 0.0)
+                C[i] = halved(A, i) if i < 4 else 0.0
+
+    wanted = np.float32([0, 1, 2, 3, 0, 0, 0, 0])
+    for target in ("interp", "llvm"):
+        b, c = np.zeros(8, "float32"), np.zeros(8, "float32")
+        helve.compile(main, target=target)(np.arange(4, dtype="float32"), b, c)
+        np.testing.assert_array_equal(b, wanted)
+        np.testing.assert_array_equal(c, wanted)

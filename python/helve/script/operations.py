@@ -352,7 +352,11 @@ def _operator(expressions: Expressions, call: ast.Call) -> Any:
     """`T.exp(x)` and all other operators that are written as a call."""
     function = expressions.evaluate(call.func)
     arguments = match(expressions.context, function, call)
-    items = [(arguments[p.name], expressions.evaluate(arguments[p.name])) for p in function.parameters]
+    items = []
+    for parameter in function.parameters:
+        chosen = function.op == "Select" and parameter.name != "condition"
+        with expressions.context.evaluated_lazily(chosen):
+            items.append((arguments[parameter.name], expressions.evaluate(arguments[parameter.name])))
     plain_numbers = [number(value) for _, value in items]
     folds = {"Min": min, "Max": max, "Abs": abs}
     if function.op in folds and None not in plain_numbers:
