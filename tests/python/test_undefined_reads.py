@@ -83,6 +83,54 @@ QUIET = {
 }
 
 
+PARTLY = {
+    "a row that is not filled": (
+        TILES + "for i, j in T.Parallel(31, 32):\n    a[i, j] = A[i, j]\nT.reduce_sum(a, s, dim=1)\n"
+        "T.copy(s, OUT[b * 32 : b * 32 + 32])", "a", "31, 31"),
+    "a column in the middle": (
+        TILES + "T.copy(A[0:32, 0:16], a[:, 0:16])\nT.copy(A[0:32, 17:32], a[:, 17:32])\n"
+        "T.reduce_sum(a, s, dim=1)\nT.copy(s, OUT[b * 32 : b * 32 + 32])", "a", "0, 16"),
+    "a loop that begins late": (
+        TILES + "for i in T.serial(1, 32):\n    s[i] = 1.0\nfor i in T.Parallel(32):\n"
+        "    OUT[b * 32 + i] = s[i] * 2.0", "s", "0"),
+    "a part of a tile that is stored": (
+        TILES + "T.copy(B[:, 0:8], w[:, 0:8])\n"
+        "for i, j in T.Parallel(32, 16):\n    C[b * 32 + i, j] = w[i, j]", "w", "31, 15"),
+}
+ALL_WRITTEN = {
+    "by two loops": (
+        TILES + "for i in T.serial(16):\n    s[i] = 1.0\nfor i in T.serial(16, 32):\n    s[i] = 2.0\n"
+        "T.copy(s, OUT[b * 32 : b * 32 + 32])"),
+    "by a copy past the end": TILES + "T.copy(A[b * 33 : b * 33 + 32, :], a)\nT.reduce_sum(a, s, dim=1)",
+    "as far as it is read": (
+        TILES + "for i in T.serial(20):\n    s[i] = 1.0\nfor i in T.Parallel(20):\n    OUT[b * 20 + i] = s[i]"),
+    "where the data say": (
+        TILES + "for i in T.serial(32):\n    s[T.index(T.cast(A[i, 0], \"int32\"))] = 1.0\n"
+        "T.copy(s, OUT[b * 32 : b * 32 + 32])"),
+    "as far as the call says": (
+        TILES + "for i in T.serial(T.min(n, 32)):\n    s[i] = 1.0\nT.copy(s, OUT[b * 32 : b * 32 + 32])"),
+    "in another order": (
+        TILES + "for k in T.serial(2):\n    for i in T.Parallel(16):\n        s[k * 16 + i] = 1.0\n"
+        "T.copy(s, OUT[b * 32 : b * 32 + 32])"),
+}
+
+
+@pytest.mark.parametrize("title", PARTLY)
+def test_a_use_of_elements_that_nothing_writes(title):
+    body, name, element = PARTLY[title]
+    made = function(body)
+    (message,) = warned(made)
+    assert message.message == f"'{name}' is used before anything is written to it: it holds undefined values"
+    assert message.notes == [f"no statement writes '{name}[{element}]'", f"'{name}' is allocated here"]
+    assert message.help == f"write all of it first, for example with T.clear({name})"
+    assert found(made) == "HV0704"
+
+
+@pytest.mark.parametrize("title", ALL_WRITTEN)
+def test_what_is_written_in_parts(title):
+    assert warned(function(ALL_WRITTEN[title])) == []
+
+
 @pytest.mark.parametrize("title", LOUD)
 def test_a_use_that_comes_first(title):
     body, name = LOUD[title]

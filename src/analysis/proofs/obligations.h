@@ -24,7 +24,8 @@ std::vector<Proof> prove_waits(const Function& f, Budget& budget);
 /// One warning for each reduction that may combine the pad of a copy (ReducedPad).
 std::vector<Diagnostic> find_reduced_pads(const Function& f);
 
-/// One warning for each allocated buffer whose first access is a use (UndefinedRead), in program order.
+/// One warning for each allocated buffer whose first access is a use, or of which a use reads an element that nothing
+/// writes (UndefinedRead), in the order of allocations.
 std::vector<Diagnostic> find_undefined_reads(const Function& f);
 
 }  // namespace helve::proofs

@@ -47,6 +47,22 @@ TEST_F(UndefinedReads, WhatMayBeWrittenBefore) {
   EXPECT_EQ(warned({serial(j, idx(4), {each(store(s, {Expr(i)}, select(later, load(s, {Expr(i)}), f32(0))))})}), 0u);
 }
 
+TEST_F(UndefinedReads, ElementsThatNothingWrites) {
+  const auto some = [&](int64_t begin, int64_t count) {
+    return for_loop(LoopKind::Serial, {j}, {idx(begin)}, {idx(count)}, store(s, {Expr(j)}, f32(1)));
+  };
+  EXPECT_EQ(warned({some(0, 7), each(use())}), 1u);
+  EXPECT_EQ(warned({some(1, 7), each(use())}), 1u);
+  EXPECT_EQ(warned({some(0, 3), each(use()), some(4, 4)}), 1u);
+  EXPECT_EQ(warned({some(0, 3), copy(out)}), 1u);
+  EXPECT_EQ(warned({some(0, 4), some(4, 4), each(use())}), 0u);
+  EXPECT_EQ(warned({some(4, 4), each(use()), some(0, 4)}), 0u);  // written, if not before
+  EXPECT_EQ(warned({some(0, 7), if_then(less(idx(0), Expr(n)), each(use()))}), 0u);
+  EXPECT_EQ(warned({some(0, 7), for_loop(LoopKind::Parallel, i, idx(7), use())}), 0u);
+  EXPECT_EQ(warned({for_loop(LoopKind::Serial, {j}, {idx(0)}, {Expr(n)}, store(s, {Expr(j)}, f32(1))), each(use())}),
+            0u);
+}
+
 TEST_F(UndefinedReads, ACopyPassesThemOn) { EXPECT_EQ(warned({alloc(p), copy(p), clear()}), 0u); }
 
 }  // namespace
