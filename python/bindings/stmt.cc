@@ -6,6 +6,7 @@
 #include "casters.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/shared_place.h"
+#include "helve/ir/tensor/thread_steps.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/report.h"
@@ -157,6 +158,9 @@ void bind_stmt(py::module_& module) {
   module.def("role", &role, py::arg("first"), py::arg("threads"), py::arg("registers"), py::arg("elect"),
              py::arg("body"), py::arg("span") = nowhere);
   module.def("outline", &outline, py::arg("body"), py::arg("span") = nowhere);
+  module.def("thread_steps", &thread_steps, py::arg("loop"), py::arg("names") = MeetingNames{},
+             "A loop over threads with barriers inside as statements of the block with loops without. `names` are what "
+             "meetings of threads are called, by their spans. Raises HV0307.");
   module.def("rolled", &rolled, py::arg("loop"), "The serial or parallel loop, rolled.");
   module.def("redeclare_buffers", [](const Stmt& s, const std::vector<std::pair<BufferRef, BufferRef>>& pairs) {
     BufferMap buffers;

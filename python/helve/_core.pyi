@@ -970,6 +970,11 @@ def kernel(vars: Sequence[Var], extents: Sequence[Expr], threads: int, body: Stm
            cluster: int = 1) -> Stmt: ...
 def role(first: int, threads: int, registers: int, elect: bool, body: Stmt, span: Span = ...) -> Stmt: ...
 def outline(body: Stmt, span: Span = ...) -> Stmt: ...
+def thread_steps(loop: Stmt, names: Sequence[tuple[Span, str]] = ...) -> Stmt:
+    """A loop over threads with barriers inside as statements of the block with loops without. `names` are what
+    meetings of threads are called, by their spans. Raises HV0307.
+    """
+
 def rolled(loop: Stmt) -> Stmt:
     """The serial or parallel loop, rolled."""
 

@@ -130,9 +130,10 @@ class Uses {
     for (size_t i : {0, 1}) {
       if (flip && is_var(flip->args[i], thread.get())) bits = flip->args[1 - i];
     }
-    if (!bits) {
-      return {{span, name + " is neither the thread, nor the thread with bits flipped",
-               std::string("read x[tx ^ bits, i], or ") + kThroughShared}};
+    const bool of_warp = !bits && can_prove(apply(Op::Eq, {warp_of(owner), warp_of(Expr(thread))}), facts);
+    if (!bits && !of_warp) {
+      return {{span, name + " is neither the thread, nor known to be one of its warp",
+               std::string("read x[tx ^ bits, i] or x[tx // 32 * 32 + lane % 32, i], or ") + kThroughShared}};
     }
     if (access.write) {
       return {{access.span, "a thread stores to the registers of another",
@@ -142,12 +143,14 @@ class Uses {
       if (!warps_agree(*access.path[i])) return divergent(span);
     }
     exchanges_.insert(access.load);
-    if (stays_in_warp(bits, facts)) return std::nullopt;
+    if (of_warp || stays_in_warp(bits, facts)) return std::nullopt;
     return {{span,
              fmt::format("the bits that are flipped are not known to be below {}, so that both threads are of one warp",
                          kWarp),
              kThroughShared}};
   }
+
+  static Expr warp_of(const Expr& thread) { return apply(Op::FloorDiv, {thread, int_imm(kWarp)}); }
 
   static const For* thread_of(const Step& step) {
     const bool loop = step.stmt && step.stmt->kind == StmtKind::For;

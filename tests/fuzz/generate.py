@@ -20,6 +20,7 @@ from private import Private
 from products import Products
 from reports import assert_some
 from updates import Updates
+from warps import Warps
 from wide import Wide
 
 DTYPES = ["float32"] * 5 + ["float64", "float16", "bfloat16"] * 2 + ["int8", "int16", "int32", "int64"] * 2
@@ -38,7 +39,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Wide, Expressions):
+class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Warps, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -656,7 +657,8 @@ class KernelGenerator(Generator):
         body = []
         outer = list(self.buffers)
         if rng.random() < 0.16:
-            body.append(self.streams() if rng.random() < 0.75 else self.lanes())
+            of_threads = self.lanes if self.aside.random() < 0.4 else self.warps
+            body.append(self.streams() if rng.random() < 0.75 else of_threads())
             return self.finish(body)
         if rng.random() < 0.25:
             between = self.declare(self.fresh("G"), self.shape(), self.dtype(), "global")

@@ -4,6 +4,7 @@ It also judges whether the program is defined: an access out of bounds, a read o
 an element, or a collective that cores reach differently raises `scalars.Undefined`.
 """
 
+import copy
 import itertools
 import math
 import random
@@ -369,6 +370,8 @@ class Machine:
             yield [b + x * s.step for b, x in zip(begins, at)]
 
     def _for(self, core, s):
+        if s.kind == "threads" and meets(s):
+            return self.threads(core, s)
         record = Iterations(s) if s.kind in ("Parallel", "vectorized", "Persistent", "threads") else None
         dealt = s.kind == "Persistent" and not self.program.mesh
         if record:
@@ -387,6 +390,63 @@ class Machine:
             self.leave()
         if s.kind == "Persistent":
             self.forget(core)
+
+    # -- threads that meet --------------------------------------------------------------------------------------------
+
+    def threads(self, core, s):
+        """The threads of a block in turns, each up to where it meets the others."""
+        (count,) = [self.extent(core, e) for e in s.extents]
+        ways = []
+        for number in range(count):
+            own = copy.copy(core)
+            own.vars, own.memory = {**core.vars, s.vars[0].name: number}, dict(core.memory)
+            ways.append((own, self.way(own, s.body, {})))
+        going = True
+        while going:
+            record = Iterations(s)
+            self.loops.append(record)
+            met = []
+            for number, (_, way) in enumerate(ways):
+                record.now, record.count = number, record.count + 1
+                met.append(next(way, None))
+            record.found = {}  # what a thread has for itself stays
+            self.leave()
+            if any(each[0] is not met[0][0] if each and met[0] else each is not met[0] for each in met):
+                raise Undefined("threads meet at different places")
+            going = met[0] is not None
+            if going and isinstance(met[0][0], p.Shuffle):
+                for number, (own, _) in enumerate(ways):
+                    given = met[source_of(met[0][0].name, number, met[number][2])][1]
+                    own.vars[met[0][0].var.name] = given
+
+    def way(self, core, stmts, names):
+        """Runs the code of a thread; gives (statement, value, lane or offset) where it meets others. What it names of
+        small floats is rounded there.
+        """
+        for s in stmts:
+            if not (isinstance(s, (p.Sync, p.Shuffle)) or meets(s)):
+                self.all(core, [s])
+                if isinstance(s, p.Bind):
+                    names[s.var.name] = s.var.dtype
+                continue
+            self.tick()
+            self.come_to(s)
+            if isinstance(s, p.For):
+                for at in self.iterations(core, s):
+                    for var, x in zip(s.vars, at):
+                        core.vars[var.name] = x
+                    yield from self.way(core, s.body, names)
+            elif isinstance(s, p.If):
+                yield from self.way(core, s.then if self.value(core, s.condition) else s.otherwise, names)
+            else:
+                given = by = None
+                if isinstance(s, p.Shuffle):
+                    given = self.evaluator.converted(s.value, s.var.dtype)(core)
+                    by = self.int(core, s.by)
+                for name, dtype in names.items():
+                    if dtype in scalars.SMALL:
+                        core.vars[name] = scalars.convert(core.vars[name], dtype, dtype)
+                yield s, given, by
 
     def forget(self, core):
         for memory in core.own:
@@ -806,6 +866,25 @@ class Machine:
         p.While: _while,
         p.Op: _op,
     }
+
+
+def meets(s):
+    """Do threads meet inside of the statement?"""
+    match s:
+        case p.Sync() | p.Shuffle():
+            return True
+        case p.For(body=body) | p.While(body=body):
+            return any(map(meets, body))
+        case p.If(then=then, otherwise=otherwise):
+            return any(map(meets, then + otherwise))
+    return False
+
+
+def source_of(name, thread, by):
+    """The thread whose value a shuffle gives to `thread`."""
+    lane = thread % 32
+    source = {"shfl_sync": by % 32, "shfl_xor": lane ^ by, "shfl_up": lane - by, "shfl_down": lane + by}[name]
+    return thread - lane + (source if 0 <= source < 32 else lane)
 
 
 def as_array(values, shape):

@@ -120,6 +120,21 @@ class Print:
 
 
 @dataclass(eq=False)
+class Sync:
+    """T.sync_threads, in code of a thread."""
+
+
+@dataclass(eq=False)
+class Shuffle:
+    """What another lane of the warp gives: `name` below T, with the lane or the offset `by`."""
+
+    var: Var
+    name: str
+    value: object
+    by: object
+
+
+@dataclass(eq=False)
 class For:
     """kind: serial, range, unroll, vectorized, Parallel, Pipelined, Persistent or threads; `begins` and `extents` are
     index expressions. With a step a loop takes each step-th number below begin + extent.
@@ -360,6 +375,10 @@ def _lines(stmts, depth):
                 yield f"{pad}T.assert_({expr_text(condition)})", s
             case Print(value=value):
                 yield f'{pad}T.print("a line", {expr_text(value)})', s
+            case Sync():
+                yield f"{pad}T.sync_threads()", s
+            case Shuffle(var=var, name=name, value=value, by=by):
+                yield f"{pad}{var.name} = T.{name}({expr_text(value)}, {expr_text(by)})", s
             case For():
                 yield pad + _header(s), s
                 yield from _lines(s.body, depth + 1)

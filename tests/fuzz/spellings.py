@@ -32,6 +32,9 @@ class _Respell(ast.NodeTransformer):
         return node
 
     def visit_For(self, node):
+        if _names(node.iter) == {"threads"} and self._takes("thread"):
+            call = ast.Call(ast.Attribute(node.iter.func.value, "thread", ast.Load()), [], [])
+            return ast.With([ast.withitem(call, node.target)], self._statements(node.body))
         node.iter = self.visit(node.iter)
         node.body = self._statements(node.body, loop=True)
         return node

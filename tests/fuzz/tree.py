@@ -172,6 +172,10 @@ def constructs(tree):
                 count["assertion"] += 1
             case p.Print():
                 count["print"] += 1
+            case p.Sync():
+                count["barrier of threads"] += 1
+            case p.Shuffle(name=name):
+                count[name] += 1
             case p.Kernel(extents=extents, threads=threads):
                 count[f"kernel of {len(extents)} dimensions"] += 1
                 count["threads"] += threads is not None

@@ -8,6 +8,7 @@ import random
 import program as p
 import scalars
 import tree
+from meaning import meets
 
 
 def _statements(program):
@@ -26,7 +27,7 @@ def _statements(program):
 
 def _meets(s):
     """Does the statement hold a collective, or something that must stay where it is?"""
-    if isinstance(s, (p.Alloc, p.Bind)) or isinstance(s, p.For) and s.kind == "Persistent":
+    if isinstance(s, (p.Alloc, p.Bind)) or isinstance(s, p.For) and s.kind == "Persistent" or meets(s):
         return True
     if isinstance(s, p.Op) and s.name in ("copy_async", "wait_async"):
         return True

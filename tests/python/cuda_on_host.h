@@ -883,6 +883,15 @@ template <class T> static T helve_shuffle_bits_xor(T x, int c) {
   return x;
 }
 
+template <class T> static T helve_shuffle(T x, int lane) {
+  if constexpr (sizeof(T) < 4) return (T)__shfl_sync(0xffffffffu, (int)x, lane);
+  else return __shfl_sync(0xffffffffu, x, lane);
+}
+template <class T> static T helve_shuffle_bits(T x, int lane) {
+  x.bits = (decltype(x.bits))__shfl_sync(0xffffffffu, (unsigned)x.bits, lane);
+  return x;
+}
+
 template <int W, int N, class T>
 static void helve_move(T* to, const T* from) {
   if (reinterpret_cast<uintptr_t>(to) % W != 0 || reinterpret_cast<uintptr_t>(from) % W != 0) {

@@ -263,7 +263,7 @@ for tx in T.threads(128):
         (
             'x = T.alloc_fragment((128, 1), "float32")\nfor tx in T.threads(128):\n    x[tx, 0] = A[tx]\n'
             "for tx in T.threads(128):\n    B[tx] = x[(tx + 1) % 128, 0]",
-            "with bits flipped",
+            "known to be one of its warp",
         ),
     ],
 )

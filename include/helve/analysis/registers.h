@@ -1,6 +1,6 @@
 // What threads do with the registers of a fragment.
 // The first dimension of a fragment is the thread. A thread reads and writes its own row; it reads the row of another
-// lane of its warp, with some bits of its number flipped, when all lanes of the warp do so together.
+// lane of its warp, when all lanes of the warp do so together.
 #pragma once
 
 #include <optional>

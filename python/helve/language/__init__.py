@@ -175,8 +175,40 @@ _CONSTRUCTS = [
     Construct("unroll", _BOUNDS, "A loop that is unrolled."),
     Construct("vectorized", _BOUNDS, "A loop over the lanes of a vector."),
     Construct(
-        "threads", (_p("count"),),
-        "Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread.",
+        "threads", (_p("count"), _o("y", None), _o("z", None)),
+        "Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread. With "
+        "several extents there is a variable for each, the first fastest.",
+    ),
+    Construct(
+        "thread", (),
+        "Code that each thread of the block executes: `with T.thread() as tx`, a loop of T.threads over all threads of "
+        "the kernel; of T.Kernel(..., threads=(x, y)), `with T.thread() as (tx, ty)`.",
+    ),
+    Construct(
+        "get_thread_binding", (_o("dim", 0),),
+        "In code of a thread: its place in dimension `dim` of `threads=` of T.Kernel, from 0.",
+    ),
+    Construct(
+        "get_block_binding", (_o("dim", 0),), "The place of the block in dimension `dim` of the grid of T.Kernel."
+    ),
+    Construct(
+        "shfl_sync", (_p("value"), _p("lane")),
+        "In code of a thread: the value that lane `lane` % 32 of the thread's warp gives. All threads of the block "
+        "reach it together.",
+    ),
+    Construct(
+        "shfl_xor", (_p("value"), _p("offset")),
+        "As T.shfl_sync, of the lane whose number differs in the bits of `offset`, 0 to 31.",
+    ),
+    Construct(
+        "shfl_up", (_p("value"), _p("offset")),
+        "As T.shfl_sync, of the lane `offset` below, 0 to 31; the first `offset` lanes of a warp receive their own "
+        "value.",
+    ),
+    Construct(
+        "shfl_down", (_p("value"), _p("offset")),
+        "As T.shfl_sync, of the lane `offset` above, 0 to 31; the last `offset` lanes of a warp receive their own "
+        "value.",
     ),
     Construct(
         "Pipelined", (_p("start"), _o("stop", None), _o("num_stages", 1), _SCHEDULED),

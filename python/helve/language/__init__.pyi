@@ -23,7 +23,7 @@ NAMES: dict[str, _Any]
 def Cast(dtype: _b.str, x: _Scalar) -> _Expr:
     """The same as T.cast, with the type first."""
 
-def Kernel(*grid: _Any, threads: _b.int = 128, cluster: _b.int = 1) -> _Any:
+def Kernel(*grid: _Any, threads: _b.int | _Sequence[_b.int] = 128, cluster: _b.int = 1) -> _Any:
     """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh. `cluster`
     neighbouring blocks along the last dimension of the grid run at the same time, so that GPUs can copy for
     them together."""
@@ -77,11 +77,11 @@ def annotate_layout(layouts: _Any) -> _Any:
 def annotate_mesh_tensor(annotations: dict[_Any, _Any], nrows: _b.int | None = None, ncols: _b.int | None = None) -> _Any:
     """Places tensors on the mesh: {tensor: {"sharding": {axis: dimension}, "tiling": [...]}}."""
 
-def argmax(src: _Any, dst: _Any, dim: _Any = -1) -> None:
+def argmax(src: _Any, dst: _Any, dim: _b.int = -1) -> None:
     """The index of the greatest element of src along dimension dim into dst; of several the first. NaN is the
     greatest. src is a buffer of the block, dst one of integers with the shape of a reduction."""
 
-def argmin(src: _Any, dst: _Any, dim: _Any = -1) -> None:
+def argmin(src: _Any, dst: _Any, dim: _b.int = -1) -> None:
     """The index of the least element of src along dimension dim into dst; of several the first. NaN is the least.
     src is a buffer of the block, dst one of integers with the shape of a reduction."""
 
@@ -291,8 +291,14 @@ def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, trans
     best one by tensor cores on GPUs, and any where there are none. Tensor cores may take factors of float32 as
     TensorFloat-32."""
 
+def get_block_binding(dim: _b.int = 0) -> _Expr:
+    """The place of the block in dimension `dim` of the grid of T.Kernel."""
+
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""
+
+def get_thread_binding(dim: _b.int = 0) -> _Expr:
+    """In code of a thread: its place in dimension `dim` of `threads=` of T.Kernel, from 0."""
 
 half: _DType
 
@@ -488,7 +494,7 @@ def ring_wait(barriers: _Region) -> None:
     """Takes the next slot of a ring, in the order in which they were filled, once its data have arrived: from here
     on the ring's buffers are this slot, and what the copies wrote is visible to all threads."""
 
-def role(first: _Any, threads: _b.int, registers: _Any = 0, elect: _Any = False) -> _Any:
+def role(first: _Any, threads: _b.int | _Sequence[_b.int], registers: _Any = 0, elect: _Any = False) -> _Any:
     """What a part of the threads that are launched executes, in a lowered program: `with T.role(first, threads)`,
     from `first` on. Roles stand side by side and run at the same time; rings alone order one with another. The
     first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has
@@ -503,6 +509,21 @@ def rsqrt(x: _Scalar) -> _Expr:
 def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False, rolled: _b.bool = False) -> _Any:
     """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is
     `scheduled`. In a lowered program no compiler of machine code copies the body of one that is `rolled`."""
+
+def shfl_down(value: _Scalar, offset: _Scalar) -> _Expr:
+    """As T.shfl_sync, of the lane `offset` above, 0 to 31; the last `offset` lanes of a warp receive their own
+    value."""
+
+def shfl_sync(value: _Scalar, lane: _Scalar) -> _Expr:
+    """In code of a thread: the value that lane `lane` % 32 of the thread's warp gives. All threads of the block
+    reach it together."""
+
+def shfl_up(value: _Scalar, offset: _Scalar) -> _Expr:
+    """As T.shfl_sync, of the lane `offset` below, 0 to 31; the first `offset` lanes of a warp receive their own
+    value."""
+
+def shfl_xor(value: _Scalar, offset: _Scalar) -> _Expr:
+    """As T.shfl_sync, of the lane whose number differs in the bits of `offset`, 0 to 31."""
 
 short: _DType
 
@@ -549,10 +570,15 @@ def sync_threads() -> None:
 def tanh(x: _Scalar) -> _Expr:
     """The scalar operator Tanh."""
 
-def threads(count: _Any) -> _Any:
-    """Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread."""
+def thread() -> _Any:
+    """Code that each thread of the block executes: `with T.thread() as tx`, a loop of T.threads over all threads
+    of the kernel; of T.Kernel(..., threads=(x, y)), `with T.thread() as (tx, ty)`."""
 
-def topk(src: _Any, values: _Any, indices: _Any, dim: _Any = -1) -> None:
+def threads(count: _Any, y: _Any | None = None, z: _Any | None = None) -> _Any:
+    """Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread. With
+    several extents there is a variable for each, the first fastest."""
+
+def topk(src: _Any, values: _Any, indices: _Any, dim: _b.int = -1) -> None:
     """The greatest elements of src along dimension dim into values, and their indices into indices. As many as
     dimension dim of values has, the greatest first; of equal ones the first comes first, NaN is the greatest.
     src, values and indices are buffers of the block, indices of integers."""

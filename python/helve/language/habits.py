@@ -64,7 +64,6 @@ HABITS = {
     "fmin": "T.min(a, b)",
     "full": _FULL,
     "full_like": _FULL,
-    "get_thread_binding": "T.Parallel: loops are divided among the threads",
     "grid": "for i, j in T.Parallel(m, n), or T.serial one inside the other",
     "gridDim": _GRID,
     "inf": "T.infinity()",

@@ -69,7 +69,8 @@ _TYPES = {
     "stop": "_Extent | None",
     "step": "_b.int",
     "num_stages": "_b.int",
-    "threads": "_b.int",
+    "threads": "_b.int | _Sequence[_b.int]",
+    "dim": "_b.int",
     "cluster": "_b.int",
     "domain": "_Sequence[_Any] | _Extent",
     "buffer": "_Any",
@@ -97,7 +98,8 @@ _HOST = {
     "multiprocessors": "_b.int",
     "nan": "_Any",
 }
-_VALUES = ("cast", "Cast", "clamp", "reinterpret", "bitcast")
+_VALUES = ("cast", "Cast", "clamp", "reinterpret", "bitcast", "get_thread_binding", "get_block_binding", "shfl_sync",
+           "shfl_xor", "shfl_up", "shfl_down")
 
 
 def stub_text() -> str:

@@ -59,6 +59,9 @@ class Context:
         self.placed: dict[_core.Buffer, _core.Buffer] = {}
         self.variables: set[_core.Var] = set()
         self.kernel_vars: list[_core.Var] | None = None
+        self.threads: list[int] = []  # of the kernel, by dimensions
+        self.thread: _core.Expr | None = None  # the number of the thread whose code is being read
+        self.meetings: list[tuple[_core.Span, str]] = []  # where threads exchange values, and what that is called
         self.iteration: list[tuple[str, _core.Expr]] = []  # the kernel's and loops' variables around
         self.tile_loops: list[_core.Span] = []  # around, the outermost first
         self.function = ""

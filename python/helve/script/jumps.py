@@ -19,6 +19,7 @@ from helve.script.values import is_plain
 
 _LOOPS = (ast.For, ast.While, ast.AsyncFor, ast.FunctionDef, ast.Lambda)
 _ORDERED = ("serial", "unroll")
+_BLOCKS = {"Kernel": "a kernel", "thread": "the code of a thread"}
 
 
 @dataclass
@@ -67,9 +68,9 @@ class Jumps:
             self._loops.pop()
 
     @contextmanager
-    def kernel(self) -> Iterator[None]:
-        """While the body of a kernel is read, which no jump leaves."""
-        self._loops.append(_Loop("Kernel"))
+    def inside(self, kind: str) -> Iterator[None]:
+        """While the body of a T.Kernel or T.thread is read, which no jump leaves."""
+        self._loops.append(_Loop(kind))
         try:
             yield
         finally:
@@ -139,9 +140,9 @@ class Jumps:
     def _jump(self, node: ast.Break | ast.Continue) -> None:
         context, loop = self.context, self._loops[-1] if self._loops else _Loop("")
         breaks = isinstance(node, ast.Break)
-        if loop.kind == "Kernel":
-            raise context.unsupported(node, f"'{'break' if breaks else 'continue'}' out of a kernel",
-                                      "put the condition around the T.Kernel")
+        if loop.kind in _BLOCKS:
+            raise context.unsupported(node, f"'{'break' if breaks else 'continue'}' out of {_BLOCKS[loop.kind]}",
+                                      f"put the condition around the T.{loop.kind}")
         if breaks and loop.kind not in (*_ORDERED, "while"):
             raise context.unsupported(node, f"'break' in a loop of T.{loop.kind}" if loop.kind else "'break' here",
                                       "only loops of T.serial, T.unroll, range and 'while' end early")

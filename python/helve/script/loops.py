@@ -12,6 +12,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct
+from helve.script import threads
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
 from helve.script.expressions import Expressions
@@ -23,7 +24,6 @@ _KINDS = {
     "range": "serial",
     "unroll": "unroll",
     "vectorized": "vectorized",
-    "threads": "threads",
     "Pipelined": "Pipelined",
     "Parallel": "Parallel",
     "Persistent": "Persistent",
@@ -48,8 +48,8 @@ class Header:
 
     @property
     def vars(self) -> list[_core.Var]:
-        """The variables of the loop."""
-        return [variable for _, variable, _ in self.bindings]
+        """The variables of the loop, of which several names may be parts."""
+        return list(dict.fromkeys(variable for _, variable, _ in self.bindings))
 
 
 def parse_header(expressions: Expressions, node: ast.For) -> Header:
@@ -67,6 +67,13 @@ def parse_header(expressions: Expressions, node: ast.For) -> Header:
         header.scheduled = _flag(expressions, arguments, "scheduled")
         header.rolled = name == "Parallel" and _flag(expressions, arguments, "rolled")
         _parallel_loop(expressions, header, arguments)
+    elif name == "threads":
+        arguments = match(context, function, node.iter)
+        given = [each for each in ("count", "y", "z") if arguments.get(each) is not None]
+        header.extents = [expressions.index(arguments[each], expressions.evaluate(arguments[each]), "a loop bound")
+                          for each in given]
+        header.kind = name
+        return header
     elif name in _KINDS:
         return _counted_loop(expressions, header, match(context, function, node.iter), node)
     else:
@@ -89,6 +96,18 @@ def targets(context: Context, node: ast.expr | None, count: int, hints: list[str
     if len(names) != count:
         raise error("TargetCount", context.span(node), given=count, names=len(names))
     return [(name, variable, variable) for name, variable in ((n, context.make_var(n.id)) for n in names)]
+
+
+def thread_bindings(context: Context, target: ast.expr | None, extents: list[_core.Expr],
+                    span: _core.Span) -> list[Binding]:
+    """The names of a loop over threads: all stand for parts of one variable, the thread's number in its block."""
+    names = list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    if target is None or (len(extents) == 1 and len(names) == 1):
+        found = targets(context, target, 1, ["tx"])
+    else:
+        found = targets(context, target, len(extents), [])
+    variable = found[0][1] if len(extents) == 1 else context.make_var("thread")
+    return [(name, variable, value) for (name, _, _), value in zip(found, threads.coordinates(variable, extents, span))]
 
 
 def _tile_loop(expressions: Expressions, header: Header, arguments: Arguments, node: ast.For) -> None:
@@ -136,21 +155,19 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
     """One variable with start, stop and, where the kind has it, a constant step."""
     context, name = expressions.context, arguments.construct.name
     header.kind = _KINDS[name]
-    parameter = "count" if name == "threads" else "start"
-    first = expressions.index(arguments[parameter], expressions.evaluate(arguments[parameter]), "a loop bound")
+    first = expressions.index(arguments["start"], expressions.evaluate(arguments["start"]), "a loop bound")
     begin, end = _core.int_imm(0), first
     stop = arguments.get("stop")
     stop_value = None if stop is None else expressions.evaluate(stop)
     if stop_value is not None:
         begin, end = first, expressions.index(stop, stop_value, "a loop bound")
     step = 1
-    if name != "threads":
-        header.scheduled = _flag(expressions, arguments, "scheduled")
+    header.scheduled = _flag(expressions, arguments, "scheduled")
     if name in ("serial", "range"):
         header.rolled = _flag(expressions, arguments, "rolled")
     if name == "Pipelined":
         header.num_stages = _stages(expressions, arguments)
-    elif name != "threads":
+    else:
         step = expressions.literal(arguments, "step", int, "a compile-time integer", "write a constant step")
         if step == 0:
             raise context.bad_argument(arguments["step"], arguments.construct.text, "step", "it is 0",

@@ -11,7 +11,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, DType, TileOperation
-from helve.script import layouts, views
+from helve.script import layouts, threads, views
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
 from helve.script.expressions import Expressions
@@ -447,6 +447,9 @@ HANDLERS = {
     "bitcast": _reinterpret,
     "clamp": _clamp,
     "misalignment": _misalignment,
+    "get_thread_binding": threads.thread_binding,
+    "get_block_binding": threads.block_binding,
+    **dict.fromkeys(("shfl_sync", "shfl_xor", "shfl_up", "shfl_down"), threads.shuffle),
     "load_vector": _load_vector,
     "get_sharded_shape": _get_sharded_shape,
     "local_shape": _local_shape,

@@ -6,12 +6,13 @@ One method a syntax node; what has no method has no meaning in a kernel and is r
 from __future__ import annotations
 
 import ast
+import math
 from typing import Any
 
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, LibraryFunction, TileOperation
-from helve.script import calls, layouts, loops, operations, reports, views
+from helve.script import calls, layouts, loops, operations, reports, threads, views
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.expressions import Expressions
@@ -263,7 +264,8 @@ class Statements:
     def block(self, nodes: list[ast.stmt], bindings: list[tuple[ast.Name | None, _core.Var, Any]] = ()) -> _core.Stmt:
         """A nested block, in which `bindings` (name, variable, value) are loop variables."""
         outer = self.context.iteration
-        self.context.iteration = [*outer, *((variable.name, value) for _, variable, value in bindings)]
+        named = ((variable.name if name is None else name.id, value) for name, variable, value in bindings)
+        self.context.iteration = [*outer, *named]
         with self.context.block(nodes[-1].end_lineno) as stmts:
             for name, _, value in bindings:
                 if name is not None:
@@ -306,6 +308,11 @@ class Statements:
     def _for(self, node: ast.For) -> None:
         self._no_else(node)
         header = loops.parse_header(self.expressions, node)
+        if header.kind == "threads":
+            header.bindings = loops.thread_bindings(self.context, node.target, header.extents, header.span)
+            with self.jumps.loop(header.kind, node):
+                body = self._code_of_thread(header.bindings, node.body)
+            return self._emit_threads(header.bindings, header.extents, body, header.span)
         if header.tiles is not None:
             self.context.tile_loops.append(header.span)
             with self.jumps.loop("foreach_tiles", node):
@@ -327,14 +334,14 @@ class Statements:
         function = self.expressions.callee(item.context_expr)
         if len(node.items) == 1 and function is language.role:
             return self._role(node, item)
+        if len(node.items) == 1 and function is language.thread:
+            return self._thread(node, item)
         if len(node.items) == 1 and function is language.outline:
             return self._outline(node, item)
         if len(node.items) > 1 or function is not language.Kernel:
             raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
         arguments = match(context, language.Kernel, item.context_expr)
-        threads = self.expressions.literal(
-            arguments, "threads", int, "a compile-time integer", "write a multiple of 32"
-        )
+        block_threads = threads.kernel_threads(self.expressions, arguments)
         cluster = self.expressions.literal(
             arguments, "cluster", int, "a compile-time integer", "write for example cluster=2"
         )
@@ -346,10 +353,41 @@ class Statements:
         variables = [variable for _, variable, _ in bindings]
         outer = context.kernel_vars
         context.kernel_vars = variables
-        with self.jumps.kernel():
+        context.threads = block_threads
+        with self.jumps.inside("Kernel"):
             body = self.block(node.body, bindings)
         context.kernel_vars = outer
-        context.emit(_core.kernel(variables, extents, threads, body, context.span(item.context_expr), cluster))
+        context.emit(_core.kernel(variables, extents, math.prod(block_threads), body, context.span(item.context_expr),
+                                  cluster))
+
+    def _thread(self, node: ast.With, item: ast.withitem) -> None:
+        """`with T.thread() as tx:`, which is `for tx in T.threads(n):` with the threads of the kernel."""
+        context, call = self.context, item.context_expr
+        span = context.span(call)
+        match(context, language.thread, call)
+        if context.kernel_vars is None or context.thread is not None:
+            raise error("OperationScope", span, operation="T.thread", scope="host" if context.kernel_vars is None
+                        else "thread", remedy="put it inside T.Kernel, around the code of one thread")
+        extents = [_core.int_imm(each, "index", span) for each in context.threads]
+        bindings = loops.thread_bindings(context, item.optional_vars, extents, span)
+        with self.jumps.inside("thread"):
+            body = self._code_of_thread(bindings, node.body)
+        self._emit_threads(bindings, extents, body, span)
+
+    def _code_of_thread(self, bindings: list[loops.Binding], nodes: list[ast.stmt]) -> _core.Stmt:
+        context = self.context
+        around, context.thread = context.thread, bindings[0][1]
+        try:
+            return self.block(nodes, bindings)
+        finally:
+            context.thread = around
+
+    def _emit_threads(self, bindings: list[loops.Binding], extents: list[_core.Expr], body: _core.Stmt,
+                      span: _core.Span) -> None:
+        """The loop over threads, cut where they meet."""
+        loop = _core.for_loop("threads", [bindings[0][1]], [_core.int_imm(0)], [threads.count(extents, span)], body, 1,
+                              span, False)
+        self.context.emit(_core.thread_steps(loop, self.context.meetings))
 
     def _outline(self, node: ast.With, item: ast.withitem) -> None:
         context, call = self.context, item.context_expr

@@ -1,11 +1,12 @@
 // Loads and stores of elements.
 // A fragment's first dimension is the thread: an access at the thread's own number is a register, one at its number
-// with some bits flipped is another lane's register, read by a shuffle.
+// with some bits flipped, or at that of a thread of its warp, is another lane's register, read by a shuffle.
 #include <fmt/format.h>
 
 #include "helve/arith/simplify.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -29,21 +30,23 @@ Facts KernelEmitter::facts_of_operand() const {
 }
 
 /// `owner` is the subscript of the fragment's first dimension.
-Expr KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
-  if (is_var(owner, thread_)) return nullptr;
+KernelEmitter::Exchange KernelEmitter::exchange_of(const Buffer& buffer, const Expr& owner) const {
+  if (is_var(owner, thread_)) return {};
+  HELVE_CHECK(thread_, "an access to registers of fragment '" + buffer.name + "'");
   // Where a guard determines which thread runs, its number may replace the variable.
-  if (thread_ && can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts_of_operand())) return nullptr;
+  const Facts facts = facts_of_operand();
+  if (can_prove(helve::apply(Op::Eq, {owner, Expr(thread_)}), facts)) return {};
   const Apply* flip = as_op(owner, Op::BitXor);
   for (size_t i : {0, 1}) {
-    if (flip && is_var(flip->args[i], thread_)) return flip->args[1 - i];
+    if (flip && is_var(flip->args[i], thread_)) return {flip->args[1 - i], true};
   }
-  HELVE_FAIL("an access to registers of fragment '" + buffer.name + "'");
+  return {simplify(helve::apply(Op::FloorMod, {owner, int_imm(kWarp)}), facts), false};
 }
 
 KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::vector<Expr>& indices) const {
   const std::string& name = names_.of(&buffer, buffer.name);
   if (buffer.scope != MemoryScope::Fragment) {
-    return {name, address_of(buffer, indices, facts_).swizzled(), nullptr};
+    return {name, address_of(buffer, indices, facts_).swizzled(), {}};
   }
   return {name, element_offset(buffer, indices, 1), exchange_of(buffer, indices[0])};
 }
@@ -59,10 +62,10 @@ std::string KernelEmitter::raw_load(const Load& l) {
   const Element e = element(buffer, l.indices);
   std::string own = element_text(e);
   if (buffer.place == ArrayPlace::Memory && buffer.dtype.is_small_float()) own = call("read_indexed", "", own);
-  if (!e.exchange) return own;
-  const std::string bits = text(e.exchange, c::kConditional);
-  if (buffer.dtype.is_small_float()) return call("shuffle_bits_xor", "", own + ", " + bits);
-  return call("shuffle_xor", "", own + ", " + bits);
+  if (!e.exchange.with) return own;
+  const std::string arguments = own + ", " + text(e.exchange.with, c::kConditional);
+  const std::string name = buffer.dtype.is_small_float() ? "shuffle_bits" : "shuffle";
+  return call(e.exchange.flips ? name + "_xor" : name, "", arguments);
 }
 
 CExpr KernelEmitter::load(const Load& l) {
@@ -135,7 +138,7 @@ void KernelEmitter::store(const Store& s) {
     return line(fmt::format("{}[{}] = {};", staged.name, lane_index_, staged.rounds ? text(stored(s)) : value), s.span);
   }
   const Element e = element(*s.buffer, s.indices);
-  HELVE_CHECK(!e.exchange, "a store to the registers of another thread");
+  HELVE_CHECK(!e.exchange.with, "a store to the registers of another thread");
   if (s.buffer->place == ArrayPlace::Memory && s.buffer->dtype.is_small_float()) {
     return line(call("write_indexed", "", element_text(e) + ", " + value) + ";", s.span);
   }

@@ -25,19 +25,26 @@ class KernelEmitter final : public c::CEmitter {
   const std::string& function_text() const { return out_.text(); }
 
  private:
+  /// Whose register a thread reads: its own without `with`, else by the bits in which their numbers differ, or by the
+  /// number of the lane.
+  struct Exchange {
+    Expr with;
+    bool flips = false;
+  };
+
   /// The operand of an element access.
   struct Element {
-    std::string name;         ///< of the array
-    Expr offset;              ///< in elements
-    Expr exchange;            ///< of a fragment: the bits in which owner and reader differ; null if none
+    std::string name;  ///< of the array
+    Expr offset;  ///< in elements
+    Exchange exchange;  ///< of a fragment
   };
 
   /// Elements that a vector loop moves at once, before or after its lanes.
   struct Staged {
     const Buffer* buffer = nullptr;
-    Expr start;         ///< offset of lane 0
+    Expr start;  ///< offset of lane 0
     int64_t width = 0;  ///< bytes of an access
-    std::string name;   ///< of the array with an element a lane
+    std::string name;  ///< of the array with an element a lane
     bool writes = false;
     bool rounds = false;  ///< the array contains floats, which the access rounds
   };
@@ -60,9 +67,9 @@ class KernelEmitter final : public c::CEmitter {
   struct RingPlaces {
     std::string name;
     int64_t slots = 0;
-    std::string next;   ///< the slot to acquire or to wait for next, and its phase
+    std::string next;  ///< the slot to acquire or to wait for next, and its phase
     std::string freed;  ///< of the role that takes: the slot to release next
-    std::string open;   ///< and how many it has taken and not released
+    std::string open;  ///< and how many it has taken and not released
     bool shared = false;  ///< with the other blocks of the cluster
     std::vector<BufferRef> buffers;
   };
@@ -89,7 +96,7 @@ class KernelEmitter final : public c::CEmitter {
   void atomic_store(const Store& s);
   Element element(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Facts facts_of_operand() const;
-  Expr exchange_of(const Buffer& buffer, const Expr& owner) const;
+  Exchange exchange_of(const Buffer& buffer, const Expr& owner) const;
   std::string element_text(const Element& e);
   std::string raw_load(const Load& l);
   std::string value_for(const Store& s);
