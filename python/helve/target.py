@@ -389,8 +389,7 @@ def check_option(name: str, value) -> None:
     elif name == "persistent_chunk" and value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**20
     ):
-        raise error("OptionValue", option=name, value=shown(value),
-                    expected="a whole number from 1 to 1048576, or None")
+        raise error("OptionValue", option=name, value=shown(value), expected="a whole number from 1 to 1048576")
     elif name == "arch" and value is not None and not isinstance(value, str):
         raise error("OptionValue", option=name, value=shown(value),
                     expected='an architecture such as "sm_90a", or None')

@@ -163,6 +163,14 @@ TEST(Dependence, ASubscriptThatIsWrittenInBetweenMayBeAny) {
                                  store(a, {place + idx(1)}, one)})));
   };
   EXPECT_TRUE(stored(at).contains({0, 2}));
+  const FunctionRef f =
+      function("f", {a, at}, seq({store(a, {place}, one), store(at, {idx(0)}, one), store(a, {place}, one)}));
+  const Dependences found = dependences(*f, f->body, ExactEngine());
+  for (const Dependence& each : found.list) {
+    if (each.first == 0 && each.second == 2) {
+      EXPECT_EQ(found.pairs(each)->inexact(), "a subscript reads memory that is written");
+    }
+  }
   EXPECT_FALSE(stored(param("B", kInt32, {8})).contains({0, 2})) << "the next element";
 }
 
