@@ -132,12 +132,11 @@ Expr Digits::over_lanes(const Expr& condition) const {
     return map_children(condition, [&](const Expr& e) { return over_lanes(e); });
   }
   if (!node || (node->op != Op::Lt && node->op != Op::Le)) return condition;
-  const Substitution first = {{lane_.get(), int_imm(0)}};
-  const Substitution second = {{lane_.get(), int_imm(1)}};
+  const Substitution first = {{lane_.get(), int_imm(0)}}, next = {{lane_.get(), Expr(lane_) + int_imm(1)}};
   const Expr room = node->args[1] - node->args[0] + int_imm(node->op == Op::Le ? 1 : 0);
-  const int64_t* step = nullptr;
-  const Expr change = simplify(substitute(room, second) - substitute(room, first), facts_);
-  if (!(step = int_value(change)) || *step != -1) return condition;
+  const Expr change = simplify(substitute(room, next) - room, facts_);  // from any lane to the next one
+  const int64_t* step = int_value(change);
+  if (!step || *step != -1) return condition;
   const std::optional<int64_t> rest =
       residue_of(simplify(substitute(room, first), facts_), facts_).remainder_by(lanes_);
   return rest && *rest == 0 ? substitute(condition, first) : condition;

@@ -86,9 +86,9 @@ class Products:
                    p.Op("reduce_max", [p.Region(s), p.Region(part)], {"dim": 1}), self.scaled(part, 0.25)]
         body += rng.sample(between, rng.randint(0, len(between) - 2)) if rng.random() < 0.7 else between
         body += [p.Op("copy", [p.Region(s), p.Region(weights)], {}), p.Op("gemm", whole[3:], by)]
-        self.buffers += [o]
-        return [*(each for buffer in (q, o, part, s) for each in (p.Alloc(buffer), *self.tame_contents(buffer))),
-                p.Alloc(k), p.Alloc(v), p.Alloc(weights),
+        filled = [each for buffer in (q, o, part, s) for each in (p.Alloc(buffer), *self.tame_contents(buffer))]
+        self.buffers += [o]  # what fills another one must not read it
+        return [*filled, p.Alloc(k), p.Alloc(v), p.Alloc(weights),
                 p.For("Pipelined", [step], [0], [count], body, rng.randint(1, 3))]
 
     def scaled(self, buffer, factor):

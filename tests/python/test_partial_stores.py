@@ -201,3 +201,26 @@ def test_functions_with_names_beyond_ascii(tmp_path):
 @needs_nvrtc
 def test_names_beyond_ascii_compile():
     assert_compiles(_core.cuda_source(thread_form(größe_日本), prelude=True)[0])
+
+
+CONDITIONS = ["(j + 1) % 3 <= 0", "(j + 1) % 3 < j // 4", "(j * 3) % 4 <= 1", "(j + 2) // 3 < 2", "j % 2 < 1",
+              "(7 - j) % 5 < 2", "j * j < 9", "j ^ 1 < 3", "j < 4", "4 <= j", "8 * b + j < 12"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_lanes_of_a_vector_that_do_not_agree(condition, dtype):
+    """Elements that a thread may store at once, and a condition that some of them meet."""
+    function = helve.parse(f"""@T.prim_func
+def main(A: T.Tensor((3, 8), "{dtype}")):
+    with T.Kernel(3, threads=32) as b:
+        for j in T.Parallel(8):
+            if {condition}:
+                A[b, j] = 1
+""")
+    b, j = np.ogrid[:3, :8]
+    wanted = np.broadcast_to(eval(condition, {"b": b, "j": j}), (3, 8)).astype(dtype)  # noqa: S307 - the texts above
+    for _, stage in helve.testing.changed_stages(helve.testing.lowering_stages(function, target="cuda", arch="sm_90a")):
+        found = np.zeros((3, 8), dtype)
+        helve.testing.interpret(stage, found, check="all")
+        np.testing.assert_array_equal(found, wanted)

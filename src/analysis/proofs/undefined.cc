@@ -132,7 +132,8 @@ class UnwrittenUses {
     if (written.empty()) return std::nullopt;
     for (const Access& each : model_.accesses) {
       const bool read = each.buffer.get() == &buffer && !each.write && !each.tiles && !each.may_pass_end;
-      if (!read || !is_use(each) || !runs_at_once(each.path, home->second.size()) || leaves_out(each)) continue;
+      if (!read || !is_use(each) || !is_of_every_call(each)) continue;
+      if (!runs_at_once(each.path, home->second.size()) || leaves_out(each)) continue;
       if (std::optional<Diagnostic> found = outside(each, written)) return found;
     }
     return std::nullopt;
@@ -160,6 +161,26 @@ class UnwrittenUses {
       if (box.low[d] > 0 || box.high[d] < (extent ? *extent : INT64_MAX)) return false;
     }
     return true;
+  }
+
+  /// Do all calls read the same elements, those of constants and of loops that all calls run alike?
+  static bool is_of_every_call(const Access& read) {
+    std::unordered_set<const Var*> known;
+    for (const StepRef& step : read.path) {
+      for (size_t v = 0; v < step->begins.size(); ++v) {
+        if (int_value(step->begins[v]) && int_value(step->extents[v])) known.insert(step->vars[v].get());
+      }
+    }
+    bool all = true;
+    const auto look = [&](const Expr& e) {
+      if (const Var* var = as<Var>(e)) all &= known.contains(var);
+      all &= e->kind != ExprKind::Load;
+    };
+    for (const Range& range : read.ranges) {
+      walk(range.begin, look);
+      walk(range.extent, look);
+    }
+    return all;
   }
 
   /// May the statement of the read leave elements out, since it writes past an end?

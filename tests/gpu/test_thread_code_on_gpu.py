@@ -1,0 +1,33 @@
+"""Code of single threads on a CUDA device: shuffles within a warp, and barriers.
+
+Skips itself where PyTorch finds no device. The programs are those that the CPU checks on the text.
+"""
+
+import numpy as np
+import pytest
+import test_thread_code as programs
+
+import helve
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+
+def on_device(array):
+    return torch.from_numpy(array).cuda()
+
+
+@pytest.mark.parametrize("call", programs.SOURCES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int32", "bool"])
+def test_shuffles(call, dtype):
+    a = programs.elements(dtype)
+    given, out = on_device(a), on_device(np.zeros_like(a))
+    helve.compile(programs.exchange(call, dtype), target="cuda", verify=True)(given, 6, out)
+    np.testing.assert_array_equal(out.cpu().numpy(), a[:, programs.WARPS + programs.SOURCES[call]])
+
+
+def test_sums_over_warps():
+    a, s = programs.sum_arguments()
+    out = on_device(s)
+    helve.compile(programs.warp_sums(), target="cuda", verify=True)(on_device(a), out)
+    np.testing.assert_array_equal(out.cpu().numpy(), a.sum(axis=1))
