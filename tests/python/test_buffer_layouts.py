@@ -655,3 +655,20 @@ def test_layouts_are_written_in_the_kernel_too():
             T.copy(x, B)
 
     assert _core.structural_equal(main.function, twice(LAYOUTS[2]).function)[0]
+
+
+def test_rows_that_cross_the_units_of_a_swizzle():
+    """Six elements that a thread has side by side begin in one unit of eight and end in the next, which is elsewhere."""
+    @T.prim_func
+    def main(A: T.Tensor((5, 6), "int64"), B: T.Tensor((5, 6), "int64")):
+        with T.Kernel(1, threads=32):
+            s = T.alloc_shared((5, 6), "int64", layout="S[(5, 6) : (6, 1)] ^ Swizzle(1, 3, 1)")
+            f = T.alloc_fragment((5, 6), "int64", layout="S[(5, 6) : (6@reg, 1@reg)] + R[32 : 1@tx]")
+            T.copy(A, s)
+            T.copy(s, f)
+            T.copy(f, B)
+
+    def arguments():
+        return [np.arange(30).reshape(5, 6), np.zeros((5, 6), "int64")]
+
+    helve.testing.check_stages(main, arguments, target="cuda", arch="sm_90a")

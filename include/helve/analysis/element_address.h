@@ -19,7 +19,7 @@ struct Address {
   Expr swizzled() const { return swizzled(sum); }
   Expr swizzled(const Expr& address) const;
   /// Do `count` contiguous elements that begin at a multiple of `count` stay contiguous?
-  bool keeps(int64_t count) const { return swizzle.identity() || count <= (int64_t{1} << swizzle.base); }
+  bool keeps(int64_t count) const { return swizzle.identity() || (int64_t{1} << swizzle.base) % count == 0; }
 };
 
 /// By the layout of shared memory, the strides of a parameter, or row-major. `facts` simplify a layout's digits.
