@@ -792,8 +792,8 @@ class KernelGenerator(Generator):
         if rng.random() < 0.15:
             inner = p.For("Persistent", variables, [0] * len(cut), extents, body)
             grid = [rng.randint(1, 3) for _ in range(rng.randint(1, 2))]
-            if self.aside.random() < 0.4:
-                grid[-1] = p.MULTIPROCESSORS
+            if self.aside.random() < 0.4 and not any(getattr(each, "op", "") == "<<" for _, each in tree.places(inner)):
+                grid[-1] = p.MULTIPROCESSORS  # by which a shift may leave an index, for all that a call knows
             return p.Kernel([p.Var(self.fresh("b")) for _ in grid], grid, [*allocs, inner], self.threads)
         return p.Kernel(variables, extents, [*allocs, *body], self.threads)
 
