@@ -32,8 +32,8 @@ from helve.layout import R, S, laneid, warpid
 BATCH = 250
 PATIENCE = 20  # seconds for one call
 MEMORY = 6 << 30
-# What ends the process or is not helve's own.
-SKIPPED = {"helve.cli"}
+# What ends the process, reads the standard input, or asks PyTorch for its device.
+SKIPPED = {"helve.cli", "helve.autotune.worker._serve", "helve.bench.clocks.TorchEvents"}
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,8 @@ def callables():
                 continue
             public = module.__name__ in PUBLIC and key in module.__all__
             name = f"{module.__name__}.{key}"
+            if name in SKIPPED:
+                continue
             each = _of_class(name, value, public) if inspect.isclass(value) else [Callable(name, value, public)]
             for one in each:
                 found.setdefault(one.name, one)

@@ -658,7 +658,7 @@ def test_layouts_are_written_in_the_kernel_too():
 
 
 def test_rows_that_cross_the_units_of_a_swizzle():
-    """Six elements that a thread has side by side begin in one unit of eight and end in the next, which is elsewhere."""
+    """Six elements of a thread, side by side, begin in one unit of eight and end in the next, which is elsewhere."""
     @T.prim_func
     def main(A: T.Tensor((5, 6), "int64"), B: T.Tensor((5, 6), "int64")):
         with T.Kernel(1, threads=32):

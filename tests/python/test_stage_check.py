@@ -35,8 +35,8 @@ def planted(monkeypatch, target, old, new):
     """The last stage of a target has other text."""
     lower = helve.testing.lowering_stages
 
-    def wrong(func, mesh, chunk, of, arch):
-        stages = lower(func, mesh, chunk, of, arch)
+    def wrong(func, mesh, chunk, of, *others):
+        stages = lower(func, mesh, chunk, of, *others)
         if of == target:
             name, stage = stages[-1]
             text = _core.print(stage)

@@ -181,8 +181,8 @@ _CONSTRUCTS = [
     ),
     Construct(
         "thread", (),
-        "Code that each thread of the block executes: `with T.thread() as tx`, a loop of T.threads over all threads of "
-        "the kernel; of T.Kernel(..., threads=(x, y)), `with T.thread() as (tx, ty)`.",
+        "Code that each thread of the block executes, a loop of T.threads over all threads of the kernel: `with` it "
+        "`as tx`, or `as (tx, ty)` where T.Kernel has threads=(x, y).",
     ),
     Construct(
         "get_thread_binding", (_o("dim", 0),),

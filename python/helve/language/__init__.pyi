@@ -571,8 +571,8 @@ def tanh(x: _Scalar) -> _Expr:
     """The scalar operator Tanh."""
 
 def thread() -> _Any:
-    """Code that each thread of the block executes: `with T.thread() as tx`, a loop of T.threads over all threads
-    of the kernel; of T.Kernel(..., threads=(x, y)), `with T.thread() as (tx, ty)`."""
+    """Code that each thread of the block executes, a loop of T.threads over all threads of the kernel: `with` it
+    `as tx`, or `as (tx, ty)` where T.Kernel has threads=(x, y)."""
 
 def threads(count: _Any, y: _Any | None = None, z: _Any | None = None) -> _Any:
     """Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread. With
