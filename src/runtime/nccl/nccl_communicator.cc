@@ -390,24 +390,17 @@ std::shared_ptr<NcclCommunicator::Work> NcclCommunicator::work_of(CollectiveKind
                               number(r.peers.data())};
   for (const auto* list : {&r.extents, &r.src_strides, &r.dst_strides})
     key.insert(key.end(), list->begin(), list->end());
+  if (const auto known = works_.find(key); known != works_.end()) return known->second;
+  const Group& group = *groups_.at(r.axes);
+  auto made = std::make_shared<Work>(kind, r, group);
+  WorkMaker(*made, r, own_).make(is_named(kind, r, group.members.size()));
+  const std::vector<int64_t> extents(r.extents.begin(), r.extents.end());
+  const std::string what =
+      fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
+                  join(group.members, ", ", [](int64_t member) { return fmt::format("{}", member); }));
+  made->step = {what, step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash};
   if (works_.size() >= kWorks) works_.clear();
-  const auto [place, is_new] = works_.try_emplace(std::move(key));
-  if (!is_new) return place->second;
-  try {
-    const Group& group = *groups_.at(r.axes);
-    auto made = std::make_shared<Work>(kind, r, group);
-    WorkMaker(*made, r, own_).make(is_named(kind, r, group.members.size()));
-    const std::vector<int64_t> extents(r.extents.begin(), r.extents.end());
-    const std::string what =
-        fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
-                    join(group.members, ", ", [](int64_t member) { return fmt::format("{}", member); }));
-    made->step = {what, step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash};
-    place->second = std::move(made);
-  } catch (...) {
-    works_.erase(place);
-    throw;
-  }
-  return place->second;
+  return works_.emplace(std::move(key), std::move(made)).first->second;
 }
 
 int64_t NcclCommunicator::room_of(CollectiveKind kind, const CollectiveRequest& r) { return work_of(kind, r)->room; }
