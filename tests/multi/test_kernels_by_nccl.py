@@ -142,7 +142,8 @@ def exchanges(mesh, pieces, domain):
 
 
 def steps(mesh, n):
-    """Collectives in a loop of the host body inside of a Persistent loop, and a while loop that memory decides about.
+    """Collectives in a loop of the host body inside of a Persistent loop, one of some cores alone before those of all,
+    and a while loop that memory decides about.
     """
     nrows, ncols = mesh.shape
 
@@ -158,6 +159,8 @@ def steps(mesh, n):
                 for k in T.serial(3):
                     for a in T.Parallel(8):
                         tile[a, 0] = tile[a, 0] * 3 + i + k + c
+                    if c == 0:
+                        T.comm.barrier("x")
                     T.comm.all_reduce(tile, total, op="sum", axis="all")
                     T.comm.permute(total, tile, shift=1, axis="y")
                 T.mesh_tensor_copy(tile, B, coord=[i, 0])

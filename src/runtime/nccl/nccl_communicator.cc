@@ -55,6 +55,7 @@ struct NcclCommunicator::Group {
   CoreGroups cores;
   std::vector<int64_t> members;
   NcclComm comm = nullptr;
+  int64_t steps = 0;  ///< in this call: members of other groups may do more or fewer
 
   int place_of(int64_t core) const { return static_cast<int>(std::ranges::find(members, core) - members.begin()); }
 };
@@ -82,13 +83,13 @@ struct NcclCommunicator::Work {
     std::byte* target;
   };
 
-  Work(CollectiveKind of, const CollectiveRequest& request, const Group& of_group)
+  Work(CollectiveKind of, const CollectiveRequest& request, Group& of_group)
       : kind(of), op(reduces(of) ? std::optional(request.op) : std::nullopt), dtype(request.dtype), group(of_group) {}
 
   CollectiveKind kind;
   std::optional<ReduceOp> op;
   DLDataType dtype;
-  const Group& group;
+  Group& group;
   ProcessStep step;
   std::vector<int64_t> extents, compact, src_strides, dst_strides;
   int64_t bytes = 0;  ///< of a box
@@ -325,7 +326,7 @@ void NcclCommunicator::begin_call(const Plan& plan, const cuda::Device& device, 
   std::unique_lock<std::recursive_mutex> lock(world_->processes().mutex());
   world_->take(device.ordinal);
   poll_ = &poll;
-  count_ = 0;
+  for (const auto& [mask, group] : groups_) group->steps = 0;
   if (is_first_) {
     name_ = plan.name;
     if (captured) forbid(name_, "connects processes at its first call", kCallFirst);
@@ -352,7 +353,7 @@ void NcclCommunicator::begin_call(const Plan& plan, const cuda::Device& device, 
 void NcclCommunicator::end_call(bool is_well) {
   if (is_well) {
     ++calls_;
-  } else if (count_ > 0) {
+  } else if (std::ranges::any_of(groups_, [](const auto& each) { return each.second->steps > 0; })) {
     world_->processes().break_off("an error of its own");
   }
   poll_ = nullptr;
@@ -391,7 +392,7 @@ std::shared_ptr<NcclCommunicator::Work> NcclCommunicator::work_of(CollectiveKind
   for (const auto* list : {&r.extents, &r.src_strides, &r.dst_strides})
     key.insert(key.end(), list->begin(), list->end());
   if (const auto known = works_.find(key); known != works_.end()) return known->second;
-  const Group& group = *groups_.at(r.axes);
+  Group& group = *groups_.at(r.axes);
   auto made = std::make_shared<Work>(kind, r, group);
   WorkMaker(*made, r, own_).make(is_named(kind, r, group.members.size()));
   const std::vector<int64_t> extents(r.extents.begin(), r.extents.end());
@@ -410,10 +411,10 @@ void NcclCommunicator::run(CollectiveKind kind, const CollectiveRequest& r, std:
   const std::shared_ptr<Work> work = work_of(kind, r);
   if (captured && work->is_first) forbid(name_, "makes a collective for the first time", kCallFirst);
   ProcessGroup& processes = world_->processes();
-  ++count_;
+  ++work->group.steps;
   if (compares_ || processes.is_broken()) {
     ProcessStep step = work->step;
-    step.hash = hash_mix(hash_mix(step.hash, calls_), count_);
+    step.hash = hash_mix(hash_mix(step.hash, calls_), work->group.steps);
     processes.begin(step, *poll_, ProcessGroup::Part::Takes, true, work->group.members);
   }
   const NcclComm comm = work->group.comm;

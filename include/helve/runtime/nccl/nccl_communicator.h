@@ -51,7 +51,6 @@ class NcclCommunicator final : public cuda::DeviceCommunicator, public std::enab
   std::string name_;  ///< of the plan
   bool is_first_ = true;  ///< call
   uint64_t calls_ = 0;  ///< that ended well
-  uint64_t count_ = 0;  ///< collectives of this call
   InterruptPoll* poll_ = nullptr;  ///< of this call
   std::map<uint64_t, std::unique_ptr<Group>> groups_;  ///< by axes
   std::map<std::vector<int64_t>, std::shared_ptr<Work>> works_;
