@@ -81,6 +81,9 @@ TEST(Executions, StatementsOfOneExecutionMayHaveBeenInSeveral) {
       {in, in}, {out, out}, {turned_in, other_in, {{i, back(i)}}}, {turned_out, other_out, {{i, back(i)}}}};
   const Stmt mixed = loop(i, 8, seq({alloc(s), in, turned_in, out, turned_out}));
   EXPECT_EQ(check(before, mixed, moved).verdict, Verdict::Refuted);
+  // One after the other they have another order than before, but each reads what it wrote itself.
+  const Stmt apart = loop(i, 8, seq({alloc(s), in, out, turned_in, turned_out}));
+  EXPECT_EQ(check(before, apart, moved).verdict, Verdict::Proved);
 }
 
 /// What runs in another order may do so, as long as its memory is another one. Values of copies are not followed.
