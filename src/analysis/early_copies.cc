@@ -40,7 +40,7 @@ class Judge {
     const std::vector<Stmt> body = statements_of(loop_.body);
     Substitution names;
     for (size_t i = 0; i < body.size(); ++i) {
-      if (const Bind* n = as<Bind>(body[i]); n && !has_load(n->value)) {
+      if (const Bind* n = as<Bind>(body[i]); n && lasts(n->value)) {
         if (!add_value(names, n->var, n->value)) names.erase(n->var.get());  // stays a name of the iteration's own
       }
       const TileOp* op = as<TileOp>(body[i]);
@@ -85,6 +85,16 @@ class Judge {
     }
     if (is_used_outside(*dst.buffer)) return fmt::format("'{}' is used outside of the loop", to);
     return "";
+  }
+
+  /// Is the value the same wherever it is read in the loop's iterations, as it reads only memory that they leave alone?
+  bool lasts(const Expr& value) const {
+    bool out = true;
+    walk(value, [&](const Expr& node) {
+      const Load* load = as<Load>(node);
+      out &= node->kind != ExprKind::TileLoad && !(load && is_written(buffer_of(load->buffer)));
+    });
+    return out;
   }
 
   /// Is it an operand of a collective, which other cores may access while an iteration of this one has not begun?

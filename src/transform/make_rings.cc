@@ -178,9 +178,16 @@ class Rings final : public ScopedRewriter {
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
         [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });
-    const Stmt lowered = lower_tile_op(*as<TileOp>(copy), *options_.schedules, context);
-    const TileOp* box = as<TileOp>(lowered);
-    return box && box->op == TileOpcode::CpAsyncBulkTensor && box->begins_copy() ? lowered : Stmt();
+    // What its operands read is named in front of it; it stands for the names, since no one writes that memory.
+    Substitution values;
+    const std::vector<Stmt> lowered = statements_of(lower_tile_op(*as<TileOp>(copy), *options_.schedules, context));
+    for (size_t i = 0; i + 1 < lowered.size(); ++i) {
+      const Bind* name = as<Bind>(lowered[i]);
+      if (!name || !add_value(values, name->var, name->value)) return {};
+    }
+    const TileOp* box = as<TileOp>(lowered.back());
+    const bool fills = box && box->op == TileOpcode::CpAsyncBulkTensor && box->begins_copy();
+    return fills ? substitute(lowered.back(), values) : Stmt();
   }
 
   /// The value around the loop, or in its bounds, that a role without the rest of the kernel does not have.

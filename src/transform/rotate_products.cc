@@ -102,9 +102,23 @@ class Rotation final : public ScopedRewriter {
     return multiplies_by_groups(s, context);
   }
 
+  /// The statements of a body, with values in the place of its names, which another turn has not; a name of what memory
+  /// holds stays.
+  static std::vector<Stmt> unnamed(const Stmt& body) {
+    std::vector<Stmt> out;
+    Substitution values;
+    for (const Stmt& s : statements_of(body)) {
+      const Stmt known = values.empty() ? s : substitute(s, values);
+      const Bind* name = as<Bind>(known);
+      const bool stands = name && !has_load(name->value) && add_value(values, name->var, name->value);
+      if (!stands) out.push_back(known);
+    }
+    return out;
+  }
+
   /// The parts of the loop's body; nothing if it has another form.
   std::optional<Turn> turn_of(const For& loop) const {
-    const std::vector<Stmt> body = statements_of(loop.body);
+    const std::vector<Stmt> body = unnamed(loop.body);
     if (std::none_of(body.begin(), body.end(), is_release)) return std::nullopt;
     std::vector<size_t> products;
     for (size_t i = 0; i < body.size(); ++i) {

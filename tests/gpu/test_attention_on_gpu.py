@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import test_attention
 import test_attention_backward
+import test_attention_varlen
 
 import helve
 from helve import kernels
@@ -23,6 +24,19 @@ from device_arrays import check_on_device as check  # noqa: E402 - it needs torc
 @pytest.mark.parametrize("arch", sorted({"sm_80", ARCH}))
 def test_small_sequences(name, arch):
     check(test_attention.call(name, arch))
+
+
+@pytest.mark.parametrize("name", test_attention_varlen.CALLS)
+@pytest.mark.parametrize("arch", sorted({"sm_80", ARCH}))
+def test_small_packed_sequences(name, arch):
+    check(test_attention_varlen.call(name, arch))
+
+
+@pytest.mark.parametrize("head", [64, 128, 256])
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_sequences_of_any_length(head, causal):
+    lengths = [(300, 300), (1, 513), (0, 7), (129, 64), (128, 128), (77, 0), (700, 900)]
+    check(cases.attention_varlen(lengths, head, "bfloat16", heads=4, heads_kv=2, causal=causal, lse=True, arch=ARCH))
 
 
 @pytest.mark.parametrize("name", test_attention_backward.CALLS)

@@ -32,6 +32,7 @@ def on_host(tensor, dtype):
 def check_on_device(call):
     """Runs a call of the kernel library there, and checks its results (matrix_kernel_cases.py)."""
     before = call.arguments()
-    tensors = [on_device(np.ascontiguousarray(each)) for each in before]
-    helve.compile(call.function, target="cuda")(*tensors)
-    call.check([on_host(tensor, each.dtype) for tensor, each in zip(tensors, before, strict=True)])
+    given = [each if isinstance(each, int) else on_device(np.ascontiguousarray(each)) for each in before]
+    helve.compile(call.function, target="cuda")(*given)
+    call.check([each if isinstance(each, int) else on_host(each, old.dtype)
+                for each, old in zip(given, before, strict=True)])

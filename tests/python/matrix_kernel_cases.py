@@ -77,6 +77,25 @@ def attention(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, 
                 rtol=STEP[dtype], atol=(STEP[dtype] / 2 + 1e-6) * np.abs(V).max(initial=1.0))
 
 
+def attention_varlen(lengths, head=64, dtype="bfloat16", heads=2, heads_kv=None, causal=False, lse=False, scale=None,
+                     room=0, **tuning):
+    """Sequences of so many queries and keys, packed; the tensors have room for more behind them, which keeps NaN."""
+    alone = [attention(M, N, head, dtype, heads=heads, heads_kv=heads_kv, causal=causal, lse=True, scale=scale)
+             for M, N in lengths]
+    packed = [np.concatenate([np.swapaxes(each.inputs[n][0], 0, 1) for each in alone]) for n in range(3)]
+    packed = [np.pad(each, ((0, room), (0, 0), (0, 0))) for each in packed]
+    result = np.concatenate([np.swapaxes(each.expected[0][0], 0, 1) for each in alone])
+    sums = np.concatenate([each.expected[1][0] for each in alone], axis=1)
+    result = np.pad(result, ((0, room), (0, 0), (0, 0)), constant_values=np.nan)
+    sums = np.pad(sums, ((0, 0), (0, room)), constant_values=np.nan)
+    ends = [np.cumsum([0, *(pair[n] for pair in lengths)]).astype(np.int32) for n in (0, 1)]
+    function = kernels.attention_varlen(heads, head, dtype, heads_kv=heads_kv, causal=causal, lse=lse, scale=scale,
+                                        **tuning)
+    return Call(function, [*packed, *ends, max(M for M, _ in lengths)], [result, sums][: 1 + lse],
+                [DTYPES[dtype], np.dtype(np.float32)][: 1 + lse], rtol=STEP[dtype],
+                atol=max(each.atol for each in alone))
+
+
 def attention_backward(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, causal=False, scale=None,
                        part=None, **tuning):
     """The gradients of attention of M queries and N keys; `part`: those of the kernel for "queries", or for "keys"."""

@@ -48,6 +48,32 @@ def persistent_gemm(bm, bn, bk, threads, stages, blocks, dtype="bfloat16", out="
     return main
 
 
+def gathered_gemm(bm, bn, bk, threads, stages, blocks):
+    """Tiles of C from rows of A that begin where memory says; those that begin behind the last are left out. Two names
+    have one value."""
+    tiles, M, N, K = T.dyn("tiles"), T.dyn("M"), T.dyn("N"), T.dyn("K")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "bfloat16"), B: T.Tensor((N, K), "bfloat16"), places: T.Tensor((tiles,), "int32"),
+             C: T.Tensor((tiles, bm, N), "float32")):
+        with T.Kernel(blocks, threads=threads):
+            a = T.alloc_shared((bm, bk), "bfloat16")
+            b = T.alloc_shared((bn, bk), "bfloat16")
+            c = T.alloc_fragment((bm, bn), "float32")
+            for i, j in T.Persistent([tiles, T.ceildiv(N, bn)]):
+                first = T.index(places[i])
+                same = T.index(places[i])
+                T.clear(c)
+                if same < M:
+                    for k in T.Pipelined(T.ceildiv(K, bk), num_stages=stages):
+                        T.copy(A[first : first + bm, k * bk : k * bk + bk], a)
+                        T.copy(B[j * bn : j * bn + bn, k * bk : k * bk + bk], b)
+                        T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
+                T.copy(c, C[i, :, j * bn : j * bn + bn])
+
+    return main
+
+
 def two_rings(rows, keys, depth, stages):
     """O = (Q @ K^T) @ V with the products of two loops' operands: K and V are used by different statements of one loop,
     so each has a ring of its own."""

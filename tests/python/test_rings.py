@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cuda_on_host import HostKernels, aligned
 from nvrtc import compile_cubin, needs_nvrtc
-from ring_programs import gemm, gemm_arguments, persistent_gemm, two_rings
+from ring_programs import gathered_gemm, gemm, gemm_arguments, persistent_gemm, two_rings
 
 import helve
 import helve.testing
@@ -49,6 +49,25 @@ def test_every_stage_in_every_order(program):
             for order in ORDERS if name == "split_roles" else (0,):
                 check = {"make_rings": "all"}.get(name, "fences")
                 np.testing.assert_array_equal(run(stage, given, order, check)[2], expected, err_msg=f"{name} {order}")
+
+
+def test_boxes_begin_where_memory_says():
+    """Both roles read it, and know two names of one value for one."""
+    (a, b, _), _ = gemm_arguments(72, 24, 48)
+    places = np.array([8, 0, 64, 100, 71], "int32")
+    expected = np.zeros((5, 64, 24), "float32")
+    for tile, first in enumerate(places):
+        rows = a[first : first + 64].astype("float32")
+        expected[tile, : len(rows)] = rows @ b.astype("float32").T
+    function = gathered_gemm(64, 32, 32, 128, 2, 2)
+    lowered = dict(stages(function))
+    for name in ("make_rings", "insert_fences", "split_roles"):
+        for order in ORDERS if name == "split_roles" else (0,):
+            given = [a, b, places, np.full_like(expected, np.nan)]
+            found = run(lowered[name], given, order, "all" if name == "make_rings" else "fences")
+            np.testing.assert_array_equal(found[3], expected, err_msg=f"{name} {order}")
+    fills = _core.print(lowered["split_roles"]).partition("else:")[0].split("elect=True):")[1]
+    assert "places[" in fills
 
 
 def test_the_sequence_and_its_roles():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from helve.kernels.attention import attention
 from helve.kernels.attention_backward import attention_backward
+from helve.kernels.attention_varlen import attention_varlen
 from helve.kernels.cross_entropy import cross_entropy
 from helve.kernels.cross_entropy_backward import cross_entropy_backward
 from helve.kernels.gemm import gemm
@@ -24,6 +25,7 @@ from helve.kernels.transpose import transpose
 __all__ = [
     "attention",
     "attention_backward",
+    "attention_varlen",
     "column_sums",
     "cross_entropy",
     "cross_entropy_backward",

@@ -1,8 +1,7 @@
 """Attention on tensor cores: softmax(Q @ K^T * scale) @ V, without the matrix of scores in memory.
 
-Scores of a tile of queries are made, and used, a tile of keys at a time: a row's maximum and sum are kept as far as it
-has come, and what was summed before is scaled when the maximum grows (Dao, "FlashAttention-2", arXiv 2307.08691).
-`plan_attention` chooses the tiles.
+Scores of a tile of queries are made, and used, a tile of keys at a time (attention_steps.py). `plan_attention` chooses
+the tiles.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import math
 
 from helve import T
 from helve.kernels.attention_plan import check_attention, plan_attention
+from helve.kernels.attention_steps import begin, divide, log_of_sum, weigh
 
 
 def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv: int | None = None,
@@ -65,9 +65,7 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
                 i = (T.ceildiv(M, rows) - 1 - t) * rows if causal else t * rows  # those of most keys first
                 seen = i + 1 + N - M if causal else N  # keys of the first row
                 T.copy(Q[z, h, i : i + rows, :], q)
-                T.clear(o)
-                T.clear(total)
-                T.fill(top, -T.infinity("float32"))
+                begin(o, top, total)
                 turns = T.ceildiv(T.max(T.min(N, seen + rows - 1), 0) if causal else N, columns)
                 for j in T.Pipelined(turns, num_stages=stages):
                     T.copy(K[z, h // group, j * columns : j * columns + columns, :], k)
@@ -77,27 +75,13 @@ def attention(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv:
                         for m, n in T.Parallel(rows, columns):
                             if j * columns + n >= (T.min(N, seen + m) if causal else N):
                                 s[m, n] = -T.infinity("float32")
-                    T.copy(top, before)
-                    T.reduce_max(s, top, dim=1, clear=False)
-                    for m in T.Parallel(rows):  # no maximum: no key yet
-                        part[m] = T.if_then_else(top[m] == -T.infinity("float32"), 0.0, top[m] * to_log2)
-                        before[m] = T.exp2_approx(T.fma(before[m], to_log2, -part[m]))
-                    for m, n in T.Parallel(rows, columns):
-                        s[m, n] = T.exp2_approx(T.fma(s[m, n], to_log2, -part[m]))
-                    T.reduce_sum(s, part, dim=1)
-                    for m in T.Parallel(rows):
-                        total[m] = total[m] * before[m] + part[m]
-                    for m, n in T.Parallel(rows, head):
-                        o[m, n] = o[m, n] * before[m]
-                    T.copy(s, p)
+                    weigh(s, p, o, top, before, total, part, to_log2)
                     T.gemm(p, v, o, dispatch=plan.dispatch)
-                for m, n in T.Parallel(rows, head):
-                    o[m, n] = T.if_then_else(total[m] == 0.0, 0.0, o[m, n] / total[m])
+                divide(o, total)
                 T.copy(o, O[z, h, i : i + rows, :])
                 if lse:
                     for m in T.Parallel(rows):
                         if i + m < M:
-                            shift = T.if_then_else(total[m] == 0.0, 0.0, top[m] * to_log2)
-                            LSE[z, h, i + m] = (shift + T.log2(total[m])) * math.log(2)
+                            LSE[z, h, i + m] = log_of_sum(top[m], total[m], to_log2)
 
     return attention

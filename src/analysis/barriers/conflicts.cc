@@ -30,14 +30,18 @@ class Pair {
     if (!carried) return;
     for (const VarRange& range : a.loop->ranges) two_.separate(range.var);
     // A name has a different value in each iteration.
+    size_t names = 0;
     const auto name = [&](const Expr& e) {
       if (!e) return;
       walk(e, [&](const Expr& node) {
         const Var* var = as<Var>(node);
-        if (var && table.depth_of(var) == a.loop->depth) two_.separate(VarRef(var));
+        if (!var || table.depth_of(var) != a.loop->depth) return;
+        two_.separate(VarRef(var));
+        ++names;
       });
     };
     for (const Expr& index : a.indices) name(index);
+    is_anywhere_ = names > 0;
     for (const Expr& condition : a.conditions) name(condition);
     for (const VarRange& range : a.inner) {
       name(range.begin);
@@ -67,6 +71,9 @@ class Pair {
     }
     return false;
   }
+
+  /// Does an element of the earlier iteration depend on a name, whose value there is not known?
+  bool is_anywhere() const { return is_anywhere_; }
 
   /// The condition under which they conflict, over `vars`. If there are many guards, each part is simplified under the
   /// ranges alone, not under the parts before it.
@@ -120,6 +127,7 @@ class Pair {
   const BlockAccess& a_;
   const BlockAccess& b_;
   bool carried_;
+  bool is_anywhere_ = false;
   PathConditions query_;
   InstancePair two_;
 };
@@ -274,7 +282,7 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
     if (box) hopeful_.insert(*box);
     return out = Conflict::None;
   }
-  if (answer.reason == kOverBudget) return out;
+  if (answer.reason == kOverBudget && !pair.is_anywhere()) return out;
   const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;
   return out = certain ? Conflict::Certain : Conflict::Possible;
 }

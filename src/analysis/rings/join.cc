@@ -54,7 +54,7 @@ class RoleJoiner {
         if (!filled) part(s, fmt::format("no role fills the slot of '{}' that is taken here", ring->name));
         out.push_back(s);
       } else {
-        if (const Bind* bind = as<Bind>(s)) binds_.push_back(bind);
+        if (const Bind* bind = as<Bind>(s)) enter(*bind);
         out.push_back(s);
       }
     }
@@ -78,16 +78,30 @@ class RoleJoiner {
   Expr same(const Expr& e) const { return substitute(e, names_); }
 
   void require(const Expr& take, const Expr& fill, const Stmt& s, const char* what) const {
-    if (!same_expr(take, same(fill))) part(s, fmt::format("{} is another one in the role that fills the rings", what));
+    if (!same_expr(substitute(take, alike_), same(fill)))
+      part(s, fmt::format("{} is another one in the role that fills the rings", what));
+  }
+
+  /// The first name of the first role for the value.
+  const Bind* named(const Expr& value, const DType& dtype) const {
+    for (const Bind* each : binds_) {
+      if (each->var->dtype == dtype && same_expr(substitute(each->value, alike_), value)) return each;
+    }
+    return nullptr;
+  }
+
+  void enter(const Bind& bind) {
+    if (const Bind* first = named(substitute(bind.value, alike_), bind.var->dtype)) {
+      alike_[bind.var.get()] = Expr(first->var);
+    }
+    binds_.push_back(&bind);
   }
 
   /// A statement of the second role that stands for itself. A name of a value that the first has, too, is that one.
   void fill(const Stmt& s, std::vector<Stmt>& out) {
     if (const Bind* bind = as<Bind>(s)) {
-      const Expr value = same(bind->value);
-      for (const Bind* each : binds_) {
-        if (each->var->dtype != bind->var->dtype || !same_expr(each->value, value)) continue;
-        names_[bind->var.get()] = Expr(each->var);
+      if (const Bind* first = named(same(bind->value), bind->var->dtype)) {
+        names_[bind->var.get()] = Expr(first->var);
         return;
       }
     }
@@ -123,7 +137,8 @@ class RoleJoiner {
     return seq(join(take ? statements_of(take) : none, fill ? statements_of(fill) : none));
   }
 
-  Substitution names_;
+  Substitution names_;  ///< of the second role, by those of the first
+  Substitution alike_;  ///< of the first role, whose value has had another name before
   std::vector<const Bind*> binds_;  ///< of the first role around the current place
 };
 
