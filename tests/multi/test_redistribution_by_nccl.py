@@ -5,6 +5,7 @@ exact in any order. Without GPUs, NCCL and the driver are the fakes of the C++ t
 on them.
 """
 
+import functools
 import itertools
 import os
 import re
@@ -27,14 +28,12 @@ FAKES = [ROOT / "build" / "src" / f"lib{name}.so" for name in ("fake_libcuda", "
 SHARE = {(2,): 1, (4,): 2, (2, 2): 23}
 
 
+@functools.cache
 def gpus():
-    """How many there are, by PyTorch, in a process of its own."""
+    """How many there are, by PyTorch, in a process of its own; ranks import this file and do not ask."""
     code = "import torch; print(torch.cuda.device_count())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     return int(done.stdout or 0)
-
-
-GPUS = gpus()
 
 
 def on_fakes(count, function, *arguments, file=__name__, environment=None, **options):
@@ -48,11 +47,15 @@ def on_fakes(count, function, *arguments, file=__name__, environment=None, **opt
                         **options)
 
 
+def require_gpus(count):
+    if count > gpus():
+        pytest.skip(f"fewer than {count} GPUs")
+
+
 def on_gpus(count, function, *arguments, file=__name__, environment=None, **options):
     """The function of a test file in processes with a GPU each; without NVLink multicast, which these machines do not
     lend."""
-    if count > GPUS:
-        pytest.skip(f"fewer than {count} GPUs")
+    require_gpus(count)
     return on_ranks(count, file, function, *arguments, by="tcp", timeout=500,
                     environment={"NCCL_NVLS_ENABLE": "0", **(environment or {})}, **options)
 

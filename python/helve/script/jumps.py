@@ -33,8 +33,14 @@ class _Loop:
 
 def jumps(nodes: list[ast.stmt], kinds: tuple[type, ...] = (ast.Break, ast.Continue)) -> bool:
     """Is there a jump of the loop around `nodes` in them?"""
-    return any(isinstance(node, kinds) or not isinstance(node, _LOOPS) and
-               jumps([*ast.iter_child_nodes(node)], kinds) for node in nodes)
+    return any(isinstance(node, kinds) or not isinstance(node, _LOOPS) and jumps(_inside(node), kinds)
+               for node in nodes)
+
+
+def _inside(node: ast.AST) -> list[Any]:
+    """The statements of a statement, and of its cases; expressions hold no jump."""
+    lists = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody", "handlers", "cases"))
+    return [each for part in lists for each in part]
 
 
 def _falls(nodes: list[ast.stmt]) -> bool:
