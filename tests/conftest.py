@@ -14,8 +14,6 @@ import stage_check
 from helve import _core
 from helve.script.prim_func import PrimFunc
 
-if not os.environ.get("HELVE_TEST_LONG"):
-    helve.testing.stages.PARSED_BACK = 8  # every source function is besides
 _core.sample_conditions(True)  # whatever a compile asks of its calls is also tried out, point by point
 
 

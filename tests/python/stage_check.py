@@ -26,6 +26,8 @@ from helve import _core
 from helve.testing import NegativeExtent, Recipe, assert_same, interpret, make_arguments, pipelines_of, recipes
 from undispatched import undispatched
 
+# Every source function is parsed back; of the stages, which take longest to read, a sample.
+helve.testing.stages.PARSED_BACK = 1 if os.environ.get("HELVE_TEST_LONG") else 8
 CALLS = 3
 STEPS = 30_000  # of the source, for one program; what needs more is shrunk, or listed
 ELEMENTS = 1_000_000  # of the arguments together
@@ -281,7 +283,7 @@ def bound_memory():
 def check_all(programs, processes=None, chunk=None, run=check_chunk):
     """The outcomes of programs, by several processes, a chunk at a time. A program that ends its process is a failure.
     """
-    chunk = chunk or max(1, min(40, -(-len(programs) // (2 * (os.cpu_count() or 1)))))
+    chunk = chunk or max(1, min(40, len(programs) // (16 * (os.cpu_count() or 1))))
     chunks = [programs[at : at + chunk] for at in range(0, len(programs), chunk)]
     outcomes, lost = [], []
     with ProcessPoolExecutor(processes, get_context("spawn"), bound_memory) as pool:

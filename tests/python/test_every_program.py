@@ -19,8 +19,8 @@ from stage_check import Program, check_all, chosen
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = os.environ.get("HELVE_RECORD_FUNCTIONS")
 EACH, SHARE = (0, 1) if os.environ.get("HELVE_TEST_LONG") else (1, 32)
-PARTS = 6
-SECONDS = 300 if SHARE > 1 else 3000  # for a part; the long run takes all programs, and other tests run beside it
+PARTS = 1 if SHARE > 1 else 6  # the processes of each end together
+SECONDS = 900 if SHARE > 1 else 3000  # for a part; the long run takes all programs, and other tests run beside it
 
 # The share of programs that may be left out, by kind. Whoever needs more than these has written programs that nothing
 # judges: smaller extents, or arguments that recipes can find, are the remedy before a larger bound is.
