@@ -207,6 +207,10 @@ class Generator(Idioms, Conditions, Private, Products, Packed, Bulk, Updates, Wa
     def statement(self):
         """A list of statements over filled buffers."""
         rng = self.rng
+        if (rare := self.aside.random()) < 0.06:
+            return self.packed()
+        if rare > 0.97 and (made := self.fetched()):
+            return made
         makers = [
             (self.elementwise, 8),
             (self.copy, 4),
@@ -447,11 +451,8 @@ class Generator(Idioms, Conditions, Private, Products, Packed, Bulk, Updates, Wa
     def atomic_loop(self):
         """Iterations that meet in elements: sums of integers and all extremes are equal in any order."""
         rng = self.rng
-        choice = self.aside.random()
-        if choice < 0.3 and (made := self.fetched()):
+        if self.aside.random() < 0.4 and (made := self.fetched()):
             return made
-        if choice > 0.8:
-            return self.packed()
         if not self.atomic_targets():
             return []
         target = rng.choice(self.atomic_targets())

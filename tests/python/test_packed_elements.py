@@ -113,6 +113,45 @@ def test_dequantised_product(dtype, dynamic):
     everywhere(program, arguments, {3: product(*arguments, dtype)})
 
 
+def mxfp4_product(K, M=20, N=48):
+    """C = A @ W.T with W in MXFP4: 4-bit floats, and a power of two for each 32 of them along a row."""
+    G = T.dyn("G")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "bfloat16"), W: T.Tensor((N, K), "float4_e2m1fn"), S: T.Tensor((N, G), "uint8"),
+             C: T.Tensor((M, N), "float32")):
+        T.assume(K == G * 32)
+        with T.Kernel(T.ceildiv(N, 16), T.ceildiv(M, 16), threads=64) as (bn, bm):
+            a = T.alloc_shared((16, 64), "bfloat16")
+            q = T.alloc_shared((16, 64), "float4_e2m1fn")
+            w = T.alloc_shared((16, 64), "bfloat16")
+            c = T.alloc_fragment((16, 16), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=2):
+                T.copy(A[bm * 16 : bm * 16 + 16, k * 64 : k * 64 + 64], a)
+                T.copy(W[bn * 16 : bn * 16 + 16, k * 64 : k * 64 + 64], q)
+                for i, g, j in T.Parallel(16, 2, 32):
+                    scale = T.e8m0(S[bn * 16 + i, k * 2 + g]) if k * 2 + g < G else 0.0
+                    w[i, g * 32 + j] = T.cast(q[i, g * 32 + j], "float32") * scale
+                T.gemm(a, w, c, transpose_B=True)
+            T.copy(c, C[bm * 16 : bm * 16 + 16, bn * 16 : bn * 16 + 16])
+
+    return main
+
+
+def mxfp4_arguments(K):
+    a, w, *_ = product_arguments(K, "float4_e2m1")
+    s = np.random.default_rng(4).integers(124, 130, (48, K // 32)).astype("uint8")
+    return [a, w, s, np.zeros((20, 48), "float32")]
+
+
+@pytest.mark.parametrize("K", [96, 128])
+def test_mxfp4_product(K):
+    a, w, s, c = mxfp4_arguments(K)
+    scales = s.view(ml_dtypes.float8_e8m0fnu).astype("float32")
+    everywhere(mxfp4_product(T.dyn("K")), [a, w, s, c], {3: product(a, w, scales, c, "float4_e2m1")})
+
+
 def test_bytes_are_copied_ahead():
     """The packed tile is a copy of bytes, which the pipeline makes asynchronously."""
     stages = dict(helve.testing.lowering_stages(dequantised_product(96), target="cuda"))
@@ -274,31 +313,41 @@ def test_the_text_reads_back():
         helve.testing.assert_round_trip(read(dtype, "float32").function)
 
 
-CASES = [(read, dtype, to) for dtype in KINDS for to in ("float32", "bfloat16")] + [
-    (written, dtype, None) for dtype in KINDS]
+def written_arguments():
+    x = (np.random.default_rng(2).integers(-40, 41, (6, 40)) / 4).astype("float32")
+    return [x, *(some_bytes(6, 20, seed=n) for n in range(3))]
 
 
-def case_arguments(make, to):
-    if make is written:
-        x = (np.random.default_rng(2).integers(-40, 41, (6, 40)) / 4).astype("float32")
-        return ("X", "W", "V", "U"), [x, *(some_bytes(6, 20, seed=n) for n in range(3))]
-    return ("W", "A", "B", "C"), [some_bytes(5, 12), *(np.zeros((5, 24), helve.testing.numpy_dtype(to)) for _ in "ABC")]
+def read_arguments(to):
+    return [some_bytes(5, 12), *(np.zeros((5, 24), helve.testing.numpy_dtype(to)) for _ in "ABC")]
+
+
+# A program, fresh arguments, and the number of its blocks.
+TEXTS = {
+    **{f"{dtype} to {to}": (lambda dtype=dtype, to=to: read(dtype, to), lambda to=to: read_arguments(to), 5)
+       for dtype in KINDS for to in ("float32", "bfloat16")},
+    **{f"{dtype} written": (lambda dtype=dtype: written(dtype), written_arguments, 6) for dtype in KINDS},
+    "product": (lambda: dequantised_product(96), lambda: product_arguments(96, "int4"), 6),
+    "mxfp4": (lambda: mxfp4_product(96), lambda: mxfp4_arguments(96), 6),
+}
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    forms = [thread_form(make(dtype, to) if to else make(dtype)) for make, dtype, to in CASES]
-    names = [f"packed{n}" for n in range(len(CASES))]
+    forms = [thread_form(program()) for program, *_ in TEXTS.values()]
+    names = [f"packed{n}" for n in range(len(TEXTS))]
     return HostKernels(forms, tmp_path_factory.mktemp("cuda"), True, names)
 
 
-@pytest.mark.parametrize("n", range(len(CASES)))
+@pytest.mark.parametrize("n", range(len(TEXTS)), ids=list(TEXTS))
 def test_the_text(kernels, n):
-    make, dtype, to = CASES[n]
-    names, wanted = case_arguments(make, to)
-    helve.compile(make(dtype, to) if to else make(dtype), target="interp")(*wanted)
-    given = [aligned(array) for array in case_arguments(make, to)[1]]
-    kernels.run(f"packed{n}", len(wanted[0]), dict(zip(names, given)))
+    program, arguments, blocks = list(TEXTS.values())[n]
+    wanted = arguments()
+    helve.compile(program(), target="interp")(*wanted)
+    given = [aligned(array) for array in arguments()]
+    names = [param.name for param in program().function.params]
+    arrays = dict(zip(names, given))
+    kernels.run(f"packed{n}", blocks, arrays, {"G": 3})
     for got, expected in zip(given, wanted):
         np.testing.assert_array_equal(got, expected)
 
@@ -306,5 +355,5 @@ def test_the_text(kernels, n):
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", KINDS)
 def test_the_text_compiles(dtype):
-    for program in (read(dtype, "bfloat16"), written(dtype), dequantised_product(96, dtype)):
+    for program in (read(dtype, "bfloat16"), written(dtype), dequantised_product(96, dtype), mxfp4_product(128)):
         assert_compiles(_core.cuda_source(thread_form(program))[0])
