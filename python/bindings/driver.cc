@@ -72,6 +72,21 @@ std::function<void(const std::string&)> receiver(const py::object& print) {
   };
 }
 
+/// Hands what is in scope at a breakpoint to helve.breakpoints, which lets Python's debugger look at it.
+void stop_in_python(const interp::Stop& stop) {
+  const Locked lock;
+  py::dict scope;
+  for (const interp::Stop::Value& each : stop.values) {
+    scope[py::str(each.name)] = std::visit([](auto value) { return py::cast(value); }, each.value);
+  }
+  py::dict arrays;
+  for (const interp::Stop::Array& each : stop.arrays) {
+    const py::bytes elements(reinterpret_cast<const char*>(each.elements.data()), each.elements.size());
+    arrays[py::str(each.name)] = py::make_tuple(std::string(to_string(each.dtype)), each.shape, elements);
+  }
+  py::module_::import("helve.breakpoints").attr("stop")(stop.span, stop.function, scope, arrays);
+}
+
 std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const std::string& target,
                                                   const std::optional<MeshShape>& mesh, bool verify, bool print_changed,
                                                   std::optional<int64_t> persistent_chunk,
@@ -96,6 +111,7 @@ std::shared_ptr<const CompiledKernel> compile_for(const FunctionRef& f, const st
   options.stream_bytes = stream_bytes.value_or(0);
   options.steps = steps;
   options.site_packages = std::move(site_packages);
+  options.stop = stop_in_python;
   return wait_for([f, options] { return compile(f, options); });
 }
 

@@ -59,6 +59,7 @@ void bind_nodes(py::module_& module) {
   bind_node<Store, StmtNode>(module, "Store", "Stores one element, or combines a value with it.");
   bind_node<Prefetch, StmtNode>(module, "Prefetch", "Asks for an element that is read soon.");
   bind_node<Report, StmtNode>(module, "Report", "Prints a line, or ends the call with a fault.");
+  bind_node<Breakpoint, StmtNode>(module, "Breakpoint", "Stops a run of the interpreter.");
   bind_node<TileStore, StmtNode>(module, "TileStore", "Stores a tile elementwise.");
   bind_node<For, StmtNode>(module, "For", "A rectangular loop.");
   bind_node<ForTiles, StmtNode>(module, "ForTiles", "A loop over the tiles of a buffer.");
@@ -121,6 +122,11 @@ void bind_stmt(py::module_& module) {
   module.def("bind", &bind, py::arg("var"), py::arg("value"), py::arg("span") = nowhere);
   module.def("store", &store, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("span") = nowhere,
              py::arg("mode") = StoreMode::Write);
+  module.def("fetch", &fetch, py::arg("previous"), py::arg("buffer"), py::arg("indices"), py::arg("value"),
+             py::arg("mode"), py::arg("span") = nowhere,
+             "An atomic store that names what stood in the element before.");
+  module.def("breakpoint", &breakpoint, py::arg("names"), py::arg("values"), py::arg("buffers"),
+             py::arg("span") = nowhere);
   module.def("update", &update, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("mode"),
              py::arg("span") = nowhere);
   module.def("store_vector", &store_vector, py::arg("buffer"), py::arg("indices"), py::arg("value"), py::arg("width"),

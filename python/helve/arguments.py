@@ -24,7 +24,9 @@ EXTENTS = ((5, 7, 3, 6), (1,), (8,), (16,), (32,), (64,), (128,), (2, 4))
 # Ends of whole numbers; the narrow ones are subscripts and extents of almost everything.
 INTEGERS = ((-4, 9), (0, 4), (0, 2), (1, 2))
 
-_DTYPES = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "int4": ml_dtypes.int4}
+_DTYPES = {"float8_e4m3": ml_dtypes.float8_e4m3fn, "int4": ml_dtypes.int4, "float4_e2m1": ml_dtypes.float4_e2m1fn}
+# Two elements of these share a byte; a tensor of them is an array of uint8 in a call.
+PACKED = ("int4", "float4_e2m1")
 
 
 def cast_integer(value: int, dtype: str) -> int:
@@ -71,6 +73,11 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype("int64" if name == "index" else _DTYPES.get(name) or getattr(ml_dtypes, name, name))
 
 
+def array_of(shape: Sequence[int], dtype: str) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of the array that a call passes for a tensor: the bytes, where two elements share one."""
+    return ((*shape[:-1], shape[-1] // 2), "uint8") if dtype in PACKED else (tuple(shape), dtype)
+
+
 def _numbers(shape: tuple[int, ...], dtype: str, recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
     """Random elements. Floats are quarters: every float type holds them, and sums of them are exact in any order."""
     kind = numpy_dtype(dtype)
@@ -79,8 +86,7 @@ def _numbers(shape: tuple[int, ...], dtype: str, recipe: Recipe, rng: np.random.
     if dtype.startswith(("float", "bfloat")):
         return (rng.integers(-8, 9, shape) / 4.0).astype(kind)
     low = max(recipe.low, 0) if dtype.startswith("uint") else recipe.low
-    high = min(recipe.high, 8) if dtype.endswith("int4") else recipe.high
-    return rng.integers(low, high, shape).astype(kind)
+    return rng.integers(low, recipe.high, shape).astype(kind)
 
 
 def variables_of(expr: _core.Expr) -> Iterator[_core.Var]:
@@ -152,7 +158,10 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
             out.append(known[param.name])
         else:
             shape, strides = places[param.name]
-            out.append(_laid_out(_numbers(shape, param.dtype, recipe, rng), strides))
+            if param.dtype in PACKED:
+                out.append(rng.integers(0, 256, array_of(shape, param.dtype)[0]).astype("uint8"))
+            else:
+                out.append(_laid_out(_numbers(shape, param.dtype, recipe, rng), strides))
     return out
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from helve import _core
-from helve.arguments import evaluator, numpy_dtype, variables_of
+from helve.arguments import PACKED, array_of, evaluator, numpy_dtype, variables_of
 from helve.arrays import empty, is_array
 from helve.errors import error, shown, suggestion
 
@@ -67,7 +67,8 @@ class Outputs:
                 continue
             for dim, extent in enumerate(params[position].shape):
                 if isinstance(extent, _core.Var):
-                    sources.setdefault(extent, f"args[{position}].shape[{dim}]")
+                    halves = params[position].dtype in PACKED and dim + 1 == params[position].rank
+                    sources.setdefault(extent, f"args[{position}].shape[{dim}]{' * 2' if halves else ''}")
         for position in self.inputs:
             if isinstance(params[position], _core.Var):
                 sources[params[position]] = f"index(args[{position}])"
@@ -116,7 +117,7 @@ class Outputs:
             if values[position] is not None:
                 continue
             try:
-                values[position] = empty(shape, param.dtype, like)
+                values[position] = empty(*array_of(shape, param.dtype), like)
             except Exception as problem:  # noqa: BLE001 - the library's own
                 fault = self._wrong_input(values)
                 if fault is None:

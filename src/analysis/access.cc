@@ -114,6 +114,7 @@ class Collector {
     for (const Stmt& s : n.stmts) {
       if (s.get() == next) return;
       if (const Bind* bind = as<Bind>(s)) name(*bind);
+      if (const Store* fetch = as<Store>(s); fetch && fetch->previous) name_unknown(fetch->previous);
       if (const Alloc* alloc = as<Alloc>(s)) out_.home[alloc->buffer.get()] = path_;
       if (const Peer* peer = as<Peer>(s)) out_.home[peer->buffer.get()] = path_;
     }
@@ -371,9 +372,23 @@ class Collector {
     push(std::move(step));
   }
 
+  /// What is found in memory is another value each time.
+  void name_unknown(const VarRef& var) {
+    values_.erase(var.get());
+    out_.names.insert(var.get());
+    if (var->dtype.is_float()) return;
+    Step step;
+    step.vars = {var};
+    push(std::move(step));
+  }
+
   void collect(const Stmt& s, const Store& n) {
     for (const Expr& index : n.indices) visit(index);
     visit(n.value);
+    store_access(s, n);
+    if (n.previous) name_unknown(n.previous);
+  }
+  void store_access(const Stmt& s, const Store& n) {
     if (!asked(*n.buffer)) return;
     Access t = box(n.buffer, points(n.indices), true, s->span);
     t.mode = n.mode;
@@ -391,6 +406,9 @@ class Collector {
     for (const Expr& index : n.indices) visit(index);
   }
   void collect(const Stmt&, const Report& n) {
+    for (const Expr& value : n.values) visit(value);
+  }
+  void collect(const Stmt&, const Breakpoint& n) {
     for (const Expr& value : n.values) visit(value);
   }
   void collect(const Stmt&, const Peer& n) {

@@ -95,6 +95,8 @@ class PhaseBuilder {
           if (differs(name->value)) refuse(fmt::format("the value of '{}' may differ between cores", name->var->name));
           out.push_back(each);
         }
+      } else if (named_by(each) && !is_used_in_one_phase(list, n)) {
+        refuse(fmt::format("the value of '{}' may differ between cores", named_by(each)->name));
       } else if (has_collective(each)) {
         finish();
         const std::vector<Stmt> around = spanning(each);
@@ -114,7 +116,7 @@ class PhaseBuilder {
     const auto uses = [&](const Stmt& s) {
       if (memory) return replace_buffers(s, {{memory->buffer.get(), declare_again(*memory->buffer)}}) != s;
       bool found = false;
-      walk_exprs(s, [&](const Expr& e) { found |= as<Var>(e) == as<Bind>(list[at])->var.get(); });
+      walk_exprs(s, [&](const Expr& e) { found |= as<Var>(e) == named_by(list[at]).get(); });
       return found;
     };
     const auto next = std::find_if(list.begin() + static_cast<std::ptrdiff_t>(at), list.end(), has_collective);

@@ -28,7 +28,7 @@ class Judge {
       : loop_(loop), kernel_(kernel), may_alias_(may_alias), body_(access_model(loop.body, may_alias)) {
     walk(loop.body, [&](const Stmt& s) {
       if (const Alloc* n = as<Alloc>(s)) own_.insert(n->buffer.get());
-      if (const Bind* n = as<Bind>(s)) own_.insert(n->var.get());
+      if (const VarRef var = named_by(s)) own_.insert(var.get());
       if (const For* n = as<For>(s)) {
         for (const VarRef& var : n->vars) own_.insert(var.get());
       }

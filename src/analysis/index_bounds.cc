@@ -172,6 +172,8 @@ void IndexBounds::collect(const Stmt& s) {
   walk(s, [&](const Stmt& each) {
     if (const Bind* n = as<Bind>(each)) {
       definitions_[n->var.get()].push_back({n->value, {}});
+    } else if (const Store* n = as<Store>(each); n && n->previous) {
+      definitions_[n->previous.get()].push_back({Expr(make_ref<Load>(StorageRef(n->buffer), n->indices)), {}});
     } else if (const For* n = as<For>(each)) {
       for (size_t d = 0; d < n->vars.size(); ++d) {
         definitions_[n->vars[d].get()].push_back({n->begins[d], n->extents[d]});

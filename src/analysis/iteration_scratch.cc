@@ -230,7 +230,7 @@ struct Changing {
 
   void collect(const Stmt& s, bool repeats) {
     if (!s) return;
-    if (const Bind* n = as<Bind>(s); n && repeats) vars.push_back(n->var.get());
+    if (const VarRef var = named_by(s); var && repeats) vars.push_back(var.get());
     if (const For* n = as<For>(s)) {
       for (const VarRef& var : n->vars) vars.push_back(var.get());
     }
@@ -331,7 +331,7 @@ bool iterations_may_conflict(const For& loop, const Buffer& buffer) {
   std::erase_if(uses, [&](const ElementUse& use) { return use.buffer != &buffer; });
   if (std::none_of(uses.begin(), uses.end(), [](const ElementUse& use) { return use.write; })) return false;
   walk(loop.body, [&](const Stmt& s) {
-    if (const Bind* n = as<Bind>(s)) differ.push_back(n->var.get());
+    if (const VarRef var = named_by(s)) differ.push_back(var.get());
     if (const For* n = as<For>(s)) {
       for (const VarRef& var : n->vars) differ.push_back(var.get());
     }

@@ -88,7 +88,7 @@ bool orders_products(const TileOp& op) { return copy_queue(op).kind == CopyQueue
 std::vector<VarRef> names_below(const Stmt& s) {
   std::vector<VarRef> out;
   walk(s, [&](const Stmt& each) {
-    if (const Bind* n = as<Bind>(each)) out.push_back(n->var);
+    if (const VarRef var = named_by(each)) out.push_back(var);
     if (const For* n = as<For>(each)) out.insert(out.end(), n->vars.begin(), n->vars.end());
     if (const ForTiles* n = as<ForTiles>(each)) out.insert(out.end(), n->vars.begin(), n->vars.end());
   });

@@ -42,7 +42,7 @@ bool is_whole(const Function& f, const StmtNode& s) {
 
 bool has_effects(const StmtNode& s) {
   return s.kind == StmtKind::Store || s.kind == StmtKind::TileStore || s.kind == StmtKind::TileOp ||
-         s.kind == StmtKind::Report;
+         s.kind == StmtKind::Report || s.kind == StmtKind::Breakpoint;
 }
 
 bool orders_all(const TileOp& op) {

@@ -67,8 +67,7 @@ class WarpValues {
  private:
   /// Names that are bound in each thread, and loops that begin at a place of the thread's own.
   void visit(const Stmt& s, bool inside) {
-    const Bind* bind = as<Bind>(s);
-    if (inside && bind) own_.insert(bind->var.get());
+    if (const VarRef var = named_by(s); inside && var) own_.insert(var.get());
     if (const For* loop = as<For>(s)) {
       const bool threads = loop->loop == LoopKind::Thread;
       for (size_t d = 0; d < loop->vars.size(); ++d) {

@@ -96,6 +96,15 @@ std::string unknown_stage(const std::string& stage, const std::vector<std::strin
 
 namespace {
 
+/// Machine code stops nowhere.
+void warn_of_breakpoints(const Function& f, Target target, std::vector<Diagnostic>& warnings) {
+  if (target == Target::Interp) return;
+  walk(f.body, [&](const Stmt& s) {
+    if (!as<Breakpoint>(s)) return;
+    warnings.push_back({Code::BreakpointIgnored, s->span, {{"target", std::string(to_string(target))}}, {}, {}});
+  });
+}
+
 /// Verification and proofs.
 Checked check(const FunctionRef& f, const CompileOptions& options) {
   using Clock = std::chrono::steady_clock;
@@ -114,6 +123,7 @@ Checked check(const FunctionRef& f, const CompileOptions& options) {
   refuse_refuted(out.proofs);
   out.warnings = find_warnings(*out.function, out.proofs);
   out.times.push_back({"proofs", seconds(start)});
+  warn_of_breakpoints(*out.function, options.target, out.warnings);
   return out;
 }
 

@@ -19,6 +19,7 @@ class InterpKernel final : public CompiledKernel {
     run_options_.placement = options.placement;
     run_options_.roles = options.roles;
     run_options_.print = options.print;
+    run_options_.stop = options.stop;
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
@@ -31,7 +32,7 @@ class InterpKernel final : public CompiledKernel {
     size_t next_scalar = 0;
     for (const Param& p : function_->params) {
       if (std::holds_alternative<BufferRef>(p)) {
-        args.push_back(tensor_arg(*tensors[next_tensor++].tensor));
+        args.push_back(tensor_arg(*tensors[next_tensor++].tensor, std::get<BufferRef>(p)->dtype));
       } else {
         args.push_back(std::visit([](auto v) { return interp::ScalarArg{v}; }, scalars[next_scalar++]));
       }
@@ -50,11 +51,15 @@ class InterpKernel final : public CompiledKernel {
   }
 
  private:
-  static interp::TensorArg tensor_arg(const runtime::DLTensor& t) {
+  /// A packed tensor is an array of bytes, of two elements each.
+  static interp::TensorArg tensor_arg(const runtime::DLTensor& t, DType dtype) {
     interp::TensorArg arg;
     arg.data = static_cast<std::byte*>(t.data) + t.byte_offset;
     arg.shape.assign(t.shape, t.shape + t.ndim);
     if (t.strides) arg.strides.assign(t.strides, t.strides + t.ndim);
+    if (!dtype.is_packed()) return arg;
+    arg.shape.back() *= 2;
+    for (size_t d = 0; d + 1 < arg.strides.size(); ++d) arg.strides[d] *= 2;
     return arg;
   }
 

@@ -169,8 +169,11 @@ void update(const View& view, const std::vector<Scalar>& values, StoreMode mode,
       view,
       [&](int64_t linear, int64_t offset) {
         const Scalar value = values[static_cast<size_t>(linear)];
-        if (view.trace) return view.trace->update(*view.instance, offset, value, combine, mode, *view.site);
-        view.instance->write(offset, combine(view.instance->read(offset), value));
+        if (view.trace) {
+          view.trace->update(*view.instance, offset, value, combine, mode, *view.site);
+        } else {
+          view.instance->write(offset, combine(view.instance->read(offset), value));
+        }
       },
       [](int64_t) {});
 }

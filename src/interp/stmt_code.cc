@@ -200,24 +200,96 @@ class ReportCode final : public PlainCode {
   std::vector<bool> floats_;
 };
 
+/// Shows what is in scope to who debugs; in a run that nobody watches it does nothing.
+class BreakpointCode final : public PlainCode {
+ public:
+  BreakpointCode(const Breakpoint& node, Scope& scope) : node_(&node), scope_(scope) {
+    for (const Expr& value : node.values) values_.push_back(prepare(value, scope));
+    for (const Region& region : node.buffers) slots_.push_back(scope.slot(*region.buffer));
+  }
+  void run(Frame& frame) const override {
+    if (!scope_.options().stop) return;
+    Stop stop{node_->span, scope_.function().name, {}, {}};
+    for (size_t i = 0; i < values_.size(); ++i) {
+      Origin origin;
+      const DType dtype = node_->values[i]->dtype;
+      stop.values.push_back({node_->names[i], shown(values_[i]->eval_copy(frame, origin), dtype)});
+    }
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      stop.arrays.push_back(array(node_->names[values_.size() + i], *frame.buffers[slots_[i]]));
+    }
+    scope_.options().stop(stop);
+  }
+
+ private:
+  static decltype(Stop::Value::value) shown(Scalar value, DType dtype) {
+    if (dtype.is_float()) return value.f;
+    if (dtype.is_bool()) return value.i != 0;
+    if (is_uint64(dtype)) return static_cast<uint64_t>(value.i);
+    return value.i;
+  }
+
+  /// The elements in row-major order, whatever the strides of the buffer are. A trace is told nothing.
+  static Stop::Array array(const std::string& name, const Instance& from) {
+    const bool is_packed = from.dtype().is_packed();
+    const DType plain = from.dtype().is_float() ? kFloat32 : DType{TypeCode::Int, 8};
+    Stop::Array out{name, is_packed ? plain : from.dtype(), {}, {}};
+    int64_t count = 1;
+    for (size_t d = 0; d < from.rank(); ++d) {
+      out.shape.push_back(from.extent(d));
+      count *= from.extent(d);
+    }
+    out.elements.resize(static_cast<size_t>(count * out.dtype.bytes()));
+    const ElementFormat format = element_format(out.dtype);
+    std::vector<int64_t> at(from.rank(), 0);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < at.size(); ++d) offset += at[d] * from.stride(d);
+      format.write(out.elements.data(), i, from.read(offset));
+      for (size_t d = at.size(); d-- > 0;) {
+        if (++at[d] < from.extent(d)) break;
+        at[d] = 0;
+      }
+    }
+    return out;
+  }
+
+  const Breakpoint* node_;
+  const Scope& scope_;
+  std::vector<ExprCodeRef> values_;
+  std::vector<size_t> slots_;
+};
+
 /// Combines what stands in the element with the value.
 class AtomicStoreCode final : public StoreCode {
  public:
   AtomicStoreCode(const Store& node, Scope& scope)
       : StoreCode(node, scope),
         mode_(node.mode),
-        combine_(combining_operator(node.mode), evaluation_dtype(node.buffer->dtype), node.span) {}
+        combine_(combining_operator(node.mode), evaluation_dtype(node.buffer->dtype), node.span) {
+    if (!node.previous) return;
+    previous_ = scope.define(node.previous);
+    scope.bound.insert(*previous_);
+  }
   void run(Frame& frame) const override {
     const int64_t offset = element_.offset(frame);
     const Scalar value = value_->eval(frame);
     Instance& instance = element_.instance(frame);
-    if (frame.trace) return frame.trace->update(instance, offset, value, combine_, mode_, element_.site());
-    instance.write(offset, combine_(instance.read(offset), value));
+    if (frame.trace) {
+      const Scalar previous = frame.trace->update(instance, offset, value, combine_, mode_, element_.site());
+      if (!previous_) return;
+      frame.vars[*previous_] = previous;
+      return frame.trace->bind(*previous_, {});
+    }
+    const Scalar previous = instance.read(offset);
+    instance.write(offset, combine_(previous, value));
+    if (previous_) frame.vars[*previous_] = previous;
   }
 
  private:
   StoreMode mode_;
   Fold combine_;
+  std::optional<size_t> previous_;  ///< the variable that names what stood in the element
 };
 
 std::string truth_text(int64_t choice) { return choice ? "true" : "false"; }
@@ -428,6 +500,7 @@ struct Preparer {
   }
   StmtCodeRef operator()(const Prefetch& s) const { return std::make_unique<PrefetchCode>(s, scope); }
   StmtCodeRef operator()(const Report& s) const { return std::make_unique<ReportCode>(s, scope); }
+  StmtCodeRef operator()(const Breakpoint& s) const { return std::make_unique<BreakpointCode>(s, scope); }
   StmtCodeRef operator()(const TileStore& s) const { return std::make_unique<TileStoreCode>(s, scope); }
   StmtCodeRef operator()(const For& s) const { return prepare_loop(s, scope); }
   StmtCodeRef operator()(const ForTiles& s) const { return prepare_tile_loop(s, scope); }

@@ -42,14 +42,27 @@ constexpr ElementFormat kTruth = {
     [](const std::byte* data, int64_t offset) { return of_int(get<uint8_t>(data, offset) != 0); },
     [](std::byte* data, int64_t offset, Scalar v) { put(data, offset, static_cast<uint8_t>(v.i != 0)); }};
 
-constexpr ElementFormat kPacked4 = {
+int64_t get_half(const std::byte* data, int64_t offset) {
+  return get<uint8_t>(data, offset / 2) >> (offset % 2 * 4) & 0xf;
+}
+
+void put_half(std::byte* data, int64_t offset, uint64_t v) {
+  const int shift = static_cast<int>(offset % 2) * 4;
+  const uint8_t kept = get<uint8_t>(data, offset / 2) & static_cast<uint8_t>(0xf0 >> shift);
+  put(data, offset / 2, static_cast<uint8_t>(kept | (v & 0xf) << shift));
+}
+
+constexpr ElementFormat kInteger4 = {
+    [](const std::byte* data, int64_t offset) { return of_int(wrap_to(get_half(data, offset), {TypeCode::Int, 4})); },
+    [](std::byte* data, int64_t offset, Scalar v) { put_half(data, offset, static_cast<uint64_t>(v.i)); }};
+
+constexpr DType kFloat4{TypeCode::Float4E2M1, 4};
+constexpr ElementFormat kFloatingPoint4 = {
     [](const std::byte* data, int64_t offset) {
-      return of_int(wrap_to(get<uint8_t>(data, offset / 2) >> (offset % 2 * 4), {TypeCode::Int, 4}));
+      return of_float(float_value(static_cast<uint64_t>(get_half(data, offset)), kFloat4));
     },
     [](std::byte* data, int64_t offset, Scalar v) {
-      const int shift = static_cast<int>(offset % 2) * 4;
-      const uint8_t kept = get<uint8_t>(data, offset / 2) & static_cast<uint8_t>(0xf0 >> shift);
-      put(data, offset / 2, static_cast<uint8_t>(kept | (v.i & 0xf) << shift));
+      put_half(data, offset, float_bits(round_to(v.f, kFloat4), kFloat4));
     }};
 
 /// Float formats below 32 bits: U holds the bits, all values are tabulated.
@@ -82,7 +95,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 39;
 
 ElementFormat integer_format(int bits, bool is_signed) {
   switch (bits) {
-    case 4: return kPacked4;
+    case 4: return kInteger4;
     case 8: return is_signed ? kInteger<int8_t> : kInteger<uint8_t>;
     case 16: return is_signed ? kInteger<int16_t> : kInteger<uint16_t>;
     case 32: return is_signed ? kInteger<int32_t> : kInteger<uint32_t>;
@@ -101,6 +114,7 @@ ElementFormat element_format(DType dtype) {
     case TypeCode::BFloat: return SmallFloat<TypeCode::BFloat, uint16_t>::kFormat;
     case TypeCode::Float8E4M3: return SmallFloat<TypeCode::Float8E4M3, uint8_t>::kFormat;
     case TypeCode::Float8E5M2: return SmallFloat<TypeCode::Float8E5M2, uint8_t>::kFormat;
+    case TypeCode::Float4E2M1: return kFloatingPoint4;
     case TypeCode::Float:
       if (dtype.bits == 16) return SmallFloat<TypeCode::Float, uint16_t>::kFormat;
       return dtype.bits == 32 ? kFloat<float> : kFloat<double>;

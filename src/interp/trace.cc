@@ -317,8 +317,8 @@ void Trace::check_registers(const Instance& instance, int64_t offset, const Cell
   for (const Mark& read : cell.reads) check(read, false);
 }
 
-void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,
-                   const Site& site) {
+Scalar Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,
+                     const Site& site) {
   checker_->step();
   make_current();
   Shadow& shadow = *instance.shadow();
@@ -338,7 +338,9 @@ void Trace::update(Instance& instance, int64_t offset, Scalar value, const Fold&
   if (checker_->checks().uninitialised && instance.undefined(offset)) {
     report_undefined(instance, offset, site);
   }
-  instance.write(offset, combine(instance.read(offset), value));
+  const Scalar previous = instance.read(offset);
+  instance.write(offset, combine(previous, value));
+  return previous;
 }
 
 void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value) {

@@ -106,8 +106,9 @@ class Trace {
   }
   /// What threads have done with registers is done for the products that follow.
   void fence_registers() { register_fence_ = checker_->clock().tick(); }
-  /// An atomic store: the element becomes its previous value, combined with `value`.
-  void update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode, const Site& site);
+  /// An atomic store: the element becomes its previous value, which is returned, combined with `value`.
+  Scalar update(Instance& instance, int64_t offset, Scalar value, const Fold& combine, StoreMode mode,
+                const Site& site);
 
   /// T.st_async to the memory of another core, as the store `arrival` to it.
   void send(Instance& instance, int64_t offset, Scalar value, const Flight& arrival, const Site& site, bool undefined);
@@ -160,7 +161,6 @@ class Trace {
   }
 
  private:
-
   /// The level of a conflict: an independent loop of the stack, another thread since the last barrier, or another core.
   /// Ordered accesses have none.
   static constexpr size_t kOrdered = SIZE_MAX;

@@ -116,7 +116,7 @@ class Printer {
 
   template <class T>
   void define(const Ref<T>& object) {
-    names_.define(object.get());
+    if (object) names_.define(object.get());
   }
   void define(const std::vector<VarRef>& vars) {
     for (const VarRef& var : vars) define(var);
@@ -170,6 +170,10 @@ class Printer {
     const std::string target = spell_.subscript(*n.buffer, n.indices);
     const std::string value = spell_.value_for(n.value, n.buffer->dtype);
     if (n.is_update()) return line(n, fmt::format("T.update({}, {}, \"{}\")", target, value, to_string(n.mode)));
+    if (n.previous) {
+      return line(n, fmt::format("{} = T.{}({}, {}, return_prev=True)", spell_.name(*n.previous), to_string(n.mode),
+                                 target, value));
+    }
     line(n, fmt::format("T.{}({}, {})", to_string(n.mode), target, value));
   }
   void write(const Prefetch& n) { line(n, fmt::format("T.prefetch({})", spell_.subscript(*n.buffer, n.indices))); }
@@ -190,6 +194,15 @@ class Printer {
     parts.push_back(fmt::format("names=[{}]", listed(names)));
     parts.push_back(fmt::format("at={{{}}}", listed(around)));
     line(n, fmt::format("T.{}({})", n.fault ? "fail" : "print", listed(parts)));
+  }
+  void write(const Breakpoint& n) {
+    std::string shown;
+    for (size_t i = 0; i < n.names.size(); ++i) {
+      const size_t k = i - n.values.size();
+      const std::string value = i < n.values.size() ? spell_.typed(n.values[i]) : spell_.name(*n.buffers[k].buffer);
+      shown += fmt::format("{}{}: {}", i ? ", " : "", quoted(n.names[i]), value);
+    }
+    line(n, fmt::format("T.breakpoint({{{}}})", shown));
   }
   void write(const TileStore& n) { write_store(n); }
 

@@ -103,7 +103,8 @@ class Binder {
                          {"given", extent},
                          {"limit", kLargestExtent}});
       }
-      if (const auto* bind = std::get_if<BindSlot>(&expected.dims[d])) bind_slot(p, d, bind->slot, extent);
+      if (const auto* bind = std::get_if<BindSlot>(&expected.dims[d]))
+        bind_slot(p, d, bind->slot, extent * bind->elements);
     }
   }
 

@@ -75,7 +75,8 @@ class PlanPrinter {
   void tensor(const TensorParam& param) {
     std::string dims = join(param.dims, ", ", [this](const Extent& dim) {
       const auto* bind = std::get_if<BindSlot>(&dim);
-      return bind ? fmt::format("?{}", slot(bind->slot)) : text(std::get<ScalarProgram>(dim));
+      const char* each = bind && bind->elements == 2 ? " / 2" : "";
+      return bind ? fmt::format("?{}{}", slot(bind->slot), each) : text(std::get<ScalarProgram>(dim));
     });
     std::string line = fmt::format("tensor {}: {}[{}]", param.name, to_text(param.dtype), dims);
     if (!param.strides.empty()) line += " strides " + list(param.strides);

@@ -239,7 +239,7 @@ Rewrite specialize_statement(const FunctionRef& f, const Arguments& arguments) {
   if (at == outer || !at.within(outer)) {
     arguments.refuse("the statement is not inside of the loop", s, "name a loop around the statement");
   }
-  if (s->kind == StmtKind::Alloc || s->kind == StmtKind::Bind || s->kind == StmtKind::Peer) {
+  if (s->kind == StmtKind::Alloc || s->kind == StmtKind::Peer || named_by(s)) {
     arguments.refuse("the statement defines a name for those behind it", s, "name a statement that does not");
   }
   const Renewal copy = renew(s, {});

@@ -157,7 +157,7 @@ Facts facts_at(const FunctionRef& f, const Cursor& at) {
 }
 
 std::string used_behind(const Stmt& s, const Stmt& later) {
-  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Bind && s->kind != StmtKind::Peer) return {};
+  if (s->kind != StmtKind::Alloc && s->kind != StmtKind::Peer && !named_by(s)) return {};
   const Definitions defined(s);
   for (const VarRef& var : defined.vars) {
     if (substitute(later, {{var.get(), Expr(make_var(var->name, var->dtype))}}) != later) return var->name;

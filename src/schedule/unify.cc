@@ -128,6 +128,8 @@ class Unifier {
     if (a.mode != b.mode) differ(at, fmt::format("there stands '{}'", head_text(Stmt(&a))));
     elements(a.buffer, a.indices, b.buffer, b.indices, at);
     expressions(a.value, b.value, at);
+    if (!a.previous != !b.previous) differ(at, fmt::format("there stands '{}'", head_text(Stmt(&a))));
+    if (a.previous) pair(a.previous, Expr(b.previous), b.previous, Expr(a.previous));
   }
   void unify_nodes(const Prefetch& a, const Prefetch& b, const Stmt& at) {
     elements(a.buffer, a.indices, b.buffer, b.indices, at);

@@ -35,7 +35,7 @@ const Span* intern_call(const Span& call) {
 }  // namespace
 
 Span called_from(Span inner, const Span& call) {
-  if (inner.known()) inner.caller = intern_call(inner.caller ? called_from(*inner.caller, call) : call);
+  if (inner.known() && call.known()) inner.caller = intern_call(inner.caller ? called_from(*inner.caller, call) : call);
   return inner;
 }
 

@@ -152,7 +152,7 @@ Stmt Digits::vectorized(const Stmt& s, bool vector) const {
   }
   if (const Seq* n = as<Seq>(s)) {
     const bool separate = std::all_of(n->stmts.begin(), n->stmts.end(), [](const Stmt& part) {
-      return part->kind != StmtKind::Alloc && part->kind != StmtKind::Bind;
+      return part->kind != StmtKind::Alloc && !named_by(part);
     });
     if (separate) {
       std::vector<Stmt> out;

@@ -94,7 +94,8 @@ class ElementBody {
                   "not all threads that hold an element of '" + n->buffer->name + "' execute its store");
       return store(place->buffer, register_at(*n->buffer, dims), n->value, s->span, n->mode);
     }
-    const Stmt moved = place ? store(place->buffer, n->indices, n->value, s->span, n->mode) : s;
+    const Stmt moved = place ? Stmt(copy_with(*n, [&](Store& out) { out.buffer = place->buffer; })) : s;
+    HELVE_CHECK(!n->previous || !first_, "several threads name what one atomic update found");
     const bool shared = place || n->buffer->scope != MemoryScope::Local;
     return first_ && shared ? if_then(first_, moved) : moved;
   }
@@ -150,7 +151,11 @@ Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& fact
 }
 
 Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts) {
-  return divide({{}, {}, store}, kernel.layout_of(*store), kernel, facts, store->span);
+  return divide_store(store, store, kernel, facts);
+}
+
+Stmt divide_store(const Stmt& store, const Stmt& body, const DividedKernel& kernel, const Facts& facts) {
+  return divide({{}, {}, body}, kernel.layout_of(*store), kernel, facts, store->span);
 }
 
 }  // namespace helve

@@ -66,6 +66,7 @@ class Collector {
     unit.stmt = self.get();
     if (!is_single(*n.buffer)) in_memory(*n.buffer, "it is stored to outside of a loop over elements");
     stored(n, {}, &unit);
+    if (n.previous) in_memory_all(self);
     walk(n.value, [&](const Expr& node) {
       const Load* l = as<Load>(node);
       if (!l) return;
@@ -160,6 +161,12 @@ class Collector {
     if (!n.is_atomic()) return access(*n.buffer, n.indices, true, loop, unit);
     unit->touched.emplace_back(n.buffer.get(), true);
     in_memory(*n.buffer, "it is updated atomically");
+    if (n.previous) in_memory_all(loop.body);
+  }
+
+  /// One thread runs the whole iteration, since one update finds each value: no other one holds registers of it.
+  void in_memory_all(const Stmt& body) {
+    for (const ElementUse& use : element_uses(body)) in_memory(*use.buffer, "its loop names what atomic updates found");
   }
 
   void access(const Buffer& buffer, const std::vector<Expr>& indices, bool written, const ElementLoop& loop,

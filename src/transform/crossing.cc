@@ -53,6 +53,7 @@ class Walk {
   void visit(const Store&, const Stmt& s, BufferSet& whole) { own(s, whole); }
   void visit(const Prefetch&, const Stmt& s, BufferSet& whole) { own(s, whole); }
   void visit(const Report&, const Stmt& s, BufferSet& whole) { own(s, whole); }
+  void visit(const Breakpoint&, const Stmt& s, BufferSet& whole) { own(s, whole); }
   void visit(const TileStore&, const Stmt& s, BufferSet& whole) { own(s, whole); }
   void visit(const While& n, const Stmt& s, BufferSet& whole) {
     own(s, whole);

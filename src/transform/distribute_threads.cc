@@ -37,7 +37,7 @@ class Distribution {
     switch (s->kind) {
       case StmtKind::Seq: return sequence(*as<Seq>(s), facts);
       case StmtKind::Alloc: return allocation(*as<Alloc>(s), s);
-      case StmtKind::Store: return divide_store(s, kernel_, facts);
+      case StmtKind::Store: return as<Store>(s)->previous ? fetch(s, facts) : divide_store(s, kernel_, facts);
       case StmtKind::For: return loop(*as<For>(s), s, facts);
       case StmtKind::If: return conditional(*as<If>(s), facts);
       case StmtKind::Report: return report(s);
@@ -60,6 +60,19 @@ class Distribution {
     }
     if (b.scope == MemoryScope::Shared) return {place.buffer, false};
     return {make_buffer(b.name, b.dtype, MemoryScope::Shared, b.shape, {}, {}, b.span), false};
+  }
+
+  /// One thread updates the element and tells the others what it found.
+  Stmt fetch(const Stmt& s, const Facts& facts) const {
+    const VarRef& previous = as<Store>(s)->previous;
+    const BufferRef told =
+        make_buffer(previous->name, previous->dtype, MemoryScope::Shared, {int_imm(1)}, {}, {}, s->span);
+    const VarRef found = make_var(previous->name, previous->dtype, previous->span);
+    const Stmt update = Stmt(copy_with(*as<Store>(s), [&](Store& out) { out.previous = found; }));
+    const Stmt tell = store(told, {int_imm(0)}, Expr(found), s->span);
+    return seq({alloc(told, s->span), divide_store(s, seq({update, tell}), kernel_, facts),
+                bind(previous, load(told, {int_imm(0)}, s->span), s->span)},
+               s->span);
   }
 
   Stmt sequence(const Seq& s, const Facts& facts) {

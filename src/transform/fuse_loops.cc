@@ -44,7 +44,8 @@ struct Uses {
     }
     walk(s, [&](const Stmt& inner) {
       opaque |= inner->kind == StmtKind::TileOp || inner->kind == StmtKind::Report ||
-                inner->kind == StmtKind::ForTiles || inner->kind == StmtKind::Kernel;
+                inner->kind == StmtKind::Breakpoint || inner->kind == StmtKind::ForTiles ||
+                inner->kind == StmtKind::Kernel;
     });
   }
 
@@ -73,7 +74,7 @@ struct Inside {
 
   void learn(const Stmt& s) {
     walk(s, [&](const Stmt& inner) {
-      if (const Bind* n = as<Bind>(inner)) varying.insert(n->var.get());
+      if (const VarRef var = named_by(inner)) varying.insert(var.get());
       const For* loop = as<For>(inner);
       if (!loop) return;
       for (size_t d = 0; d < loop->vars.size(); ++d) {
@@ -158,7 +159,7 @@ class Fusion final : public ScopedRewriter {
   /// Adds what `s` defines in the sequence that it stands in.
   static void add_definitions(const Stmt& s, Names* names) {
     for (const Stmt& part : statements(s)) {
-      if (const Bind* n = as<Bind>(part)) names->insert(n->var.get());
+      if (const VarRef var = named_by(part)) names->insert(var.get());
       if (const Alloc* n = as<Alloc>(part)) names->insert(n->buffer.get());
     }
   }
@@ -170,12 +171,12 @@ class Fusion final : public ScopedRewriter {
     BufferMap buffers;
     std::unordered_map<const Var*, VarRef> variables;
     walk(s, [&](const Stmt& part) {
-      const Bind* bound = as<Bind>(part);
+      const VarRef bound = named_by(part);
       const Alloc* made = as<Alloc>(part);
-      if (bound && taken.contains(bound->var.get()) && !variables.contains(bound->var.get())) {
-        const VarRef own = make_var(bound->var->name, bound->var->dtype, bound->var->span);
-        variables.emplace(bound->var.get(), own);
-        values.emplace(bound->var.get(), Expr(own));
+      if (bound && taken.contains(bound.get()) && !variables.contains(bound.get())) {
+        const VarRef own = make_var(bound->name, bound->dtype, bound->span);
+        variables.emplace(bound.get(), own);
+        values.emplace(bound.get(), Expr(own));
       }
       if (made && taken.contains(made->buffer.get())) {
         buffers.emplace(made->buffer.get(), BufferRef(make_ref<Buffer>(*made->buffer)));
@@ -187,6 +188,10 @@ class Fusion final : public ScopedRewriter {
       const Alloc* made = as<Alloc>(part);
       if (bound && variables.contains(bound->var.get())) {
         return bind(variables.at(bound->var.get()), bound->value, part->span);
+      }
+      const Store* fetch = as<Store>(part);
+      if (fetch && fetch->previous && variables.contains(fetch->previous.get())) {
+        return copy_with(*fetch, [&](Store& out) { out.previous = variables.at(fetch->previous.get()); });
       }
       if (made && buffers.contains(made->buffer.get())) return alloc(buffers.at(made->buffer.get()), part->span);
       return part;

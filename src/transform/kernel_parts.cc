@@ -28,6 +28,12 @@ const TileOp& first_collective(const Stmt& s) {
                   {{span, std::move(note)}});
 }
 
+/// A name of a value from memory.
+struct Loaded {
+  VarRef var;
+  Span span;
+};
+
 class Finder {
  public:
   Finder(const Kernel& kernel, const std::unordered_set<const Buffer*>& written) : kernel_(kernel), written_(written) {}
@@ -49,7 +55,7 @@ class Finder {
   /// Splits a statement list; `values` are the scalars bound so far.
   std::vector<Part> split(const Stmt& body, Substitution values) {
     std::vector<Part> parts;
-    std::vector<const Bind*> loaded;  // binds that stay in the current segment
+    std::vector<Loaded> loaded;  // names of values from memory that stay in the current segment
     for (const Stmt& original : statements(body)) {
       Stmt s = substitute(original, values);
       if (const Alloc* a = as<Alloc>(s)) {
@@ -63,10 +69,7 @@ class Finder {
       }
       if (!has_collective(s)) {
         append(s, parts);
-        if (const Bind* b = as<Bind>(s)) {
-          loaded.push_back(b);
-          keep_.push_back(s);
-        }
+        if (const VarRef var = named_by(s)) loaded.push_back({var, s->span});
         continue;
       }
       s = with_controls(s, loaded, parts);
@@ -94,14 +97,15 @@ class Finder {
 
   /// Control flow around a collective; conditions and bounds that only the core knows are replaced by loads of
   /// controls.
-  Stmt with_controls(const Stmt& s, const std::vector<const Bind*>& loaded, std::vector<Part>& parts) {
+  Stmt with_controls(const Stmt& s, const std::vector<Loaded>& loaded, std::vector<Part>& parts) {
     if (as<TileOp>(s)) return s;
     std::vector<Stmt> stores;
     const Stmt out = map_parts(
         s,
         [&](const Expr& e) {
-          const bool loads = has_load(e) || std::any_of(loaded.begin(), loaded.end(),
-                                                        [&](const Bind* b) { return mentions(e, b->var.get()); });
+          const bool loads = has_load(e) || std::any_of(loaded.begin(), loaded.end(), [&](const Loaded& each) {
+                               return mentions(e, each.var.get());
+                             });
           if (!loads && !depends_on_core(e)) return e;
           result_.memory_decides |= loads;
           for (const VarRef& v : kernel_.vars) {
@@ -135,7 +139,7 @@ class Finder {
       if (const For* n = as<For>(s)) {
         for (const VarRef& var : n->vars) around.own.insert(var.get());
       }
-      if (const Bind* n = as<Bind>(s)) around.own.insert(n->var.get());
+      if (const VarRef var = named_by(s)) around.own.insert(var.get());
     });
     around_ = &around;
     Part part = holding(Stmt(&loop), values);
@@ -214,14 +218,14 @@ class Finder {
     });
   }
   void check_fresh(const Expr& e, const Span& span) {
-    for (const Bind* b : stale_) {
-      if (!mentions(e, b->var.get())) continue;
+    for (const auto& [var, place] : stale_) {
+      if (!mentions(e, var.get())) continue;
       throw UserError(
           Code::ValueAcrossCollective, e->span.known() ? e->span : span,
-          {{"name", b->var->name},
+          {{"name", var->name},
            {"operation", operation_text(*last_collective_)},
-           {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", b->var->name)}},
-          {{b->span, "the value is loaded here"}});
+           {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", var->name)}},
+          {{place, "the value is loaded here"}});
     }
   }
 
@@ -257,8 +261,8 @@ class Finder {
   Around* around_ = nullptr;
   int nesting_ = 0;  ///< statements with collectives around this one, from the Persistent loop inwards
   size_t depth_ = 0;  ///< host loops around this statement that repeat their body
-  std::vector<const Bind*> stale_;
-  std::vector<Stmt> keep_;  // owns the statements that stale_ and last_collective_ point into
+  std::vector<Loaded> stale_;
+  std::vector<Stmt> keep_;  // owns the statements that last_collective_ points into
   const TileOp* last_collective_ = nullptr;
 };
 

@@ -124,7 +124,11 @@ FunctionRef materialize_layouts(const FunctionRef& f, const PassOptions&) {
     if (const Plain* own = a ? plain_of(*a->buffer) : nullptr) return alloc(own->buffer(), s->span);
     const Store* n = as<Store>(s);
     const Plain* own = n ? plain_of(*n->buffer) : nullptr;
-    return own ? store(own->buffer(), own->indices(n->indices), n->value, s->span, n->mode) : s;
+    if (!own) return s;
+    return copy_with(*n, [&](Store& out) {
+      out.buffer = own->buffer();
+      out.indices = own->indices(n->indices);
+    });
   };
   return with_body(f, rewrite(f->body, on_stmt, on_expr));
 }

@@ -22,8 +22,8 @@ namespace helve {
 namespace {
 
 constexpr size_t kManyStatements = 64;  // of a sequence that is cut
-constexpr int64_t kPart = 1024;         // instructions of a part, at least
-constexpr int64_t kMostOfPart = 2048;   // instructions beyond which a part waits for no use of a value
+constexpr int64_t kPart = 1024;  // instructions of a part, at least
+constexpr int64_t kMostOfPart = 2048;  // instructions beyond which a part waits for no use of a value
 constexpr int64_t kLargeKernel = 4096;  // instructions, beyond which a kernel is cut
 
 /// About the instructions of an operator on one vector or scalar.
@@ -83,7 +83,7 @@ class Parts {
       });
       walk_exprs(stmts_[i], [&](const Expr& e) { use(e.get(), i); });
       if (const Alloc* n = as<Alloc>(stmts_[i])) defined[n->buffer.get()] = i;
-      if (const Bind* n = as<Bind>(stmts_[i])) defined[n->var.get()] = i;
+      if (const VarRef var = named_by(stmts_[i])) defined[var.get()] = i;
     }
   }
 
@@ -98,11 +98,11 @@ class Parts {
     int64_t count = 0;
     size_t end = first, last = first;  // use of what the part binds
     while (end < stmts_.size() && (count < kPart || (last >= end && count < kMostOfPart))) {
-      if (as<Bind>(stmts_[end])) last = std::max(last, last_use_[end]);
+      if (named_by(stmts_[end])) last = std::max(last, last_use_[end]);
       count += instructions(stmts_[end++]);
     }
     for (size_t i = first; i < end; ++i) {
-      if (!as<Bind>(stmts_[i]) || last_use_[i] < end) continue;
+      if (!named_by(stmts_[i]) || last_use_[i] < end) continue;
       out_.insert(out_.end(), stmts_.begin() + static_cast<std::ptrdiff_t>(first),
                   stmts_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
       return i + 1;

@@ -15,8 +15,10 @@ namespace helve {
 
 const std::vector<Pass>& cpu_pipeline() {
   static const std::vector<Pass> passes = {
+      {"drop_breakpoints", drop_breakpoints},  // only the interpreter stops
       {"join_roles", join_roles},                  // roles of a lowered program become one sequence
       {"lower_updates", lower_updates},            // T.update becomes a store of the old value and the new one
+      {"pack_elements", pack_elements},            // elements of which two share a byte become bytes
       {"split_mesh_kernels", split_mesh_kernels},  // collectives move to the host body, kernels become phases
       {"privatize_scratch", privatize_scratch},    // what iterations use as scratch becomes each one's own
       {"lower_tile_ops", lower_tile_ops},          // copy, fill, gemm, reduce become element loops
@@ -47,8 +49,10 @@ const std::vector<Pass>& cpu_pipeline() {
 
 const std::vector<Pass>& cuda_pipeline() {
   static const std::vector<Pass> passes = {
+      {"drop_breakpoints", drop_breakpoints},  // only the interpreter stops
       {"join_roles", join_roles},  // roles of a lowered program become one sequence
       {"lower_updates", lower_updates},  // T.update becomes a store of the old value and the new one
+      {"pack_elements", pack_elements},  // elements of which two share a byte become bytes
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
       {"spread_cores", spread_cores},  // where cores are GPUs, their iterations become blocks
       {"lower_tile_loops", lower_tile_loops},  // tile statements become loops over elements

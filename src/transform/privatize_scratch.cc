@@ -77,7 +77,7 @@ Variables variables_of(const For& loop) {
     }
   }
   walk(body_of(loop), [&](const Stmt& s) {
-    if (const Bind* n = as<Bind>(s)) out.inside.push_back(n->var.get());
+    if (const VarRef var = named_by(s)) out.inside.push_back(var.get());
     if (const For* n = as<For>(s)) {
       for (const VarRef& var : n->vars) out.inside.push_back(var.get());
     }
@@ -114,7 +114,9 @@ Stmt atomics_as_stores(const Stmt& s, const Buffer& buffer) {
   return rewrite(s, [&](const Stmt& part) -> Stmt {
     const Store* n = as<Store>(part);
     if (!n || !n->is_atomic() || n->buffer.get() != &buffer) return part;
-    return store(n->buffer, n->indices, stored_value(*n), part->span);
+    const Stmt plain = store(n->buffer, n->indices, stored_value(*n), part->span);
+    if (!n->previous) return plain;
+    return seq({bind(n->previous, load(n->buffer, n->indices, part->span), part->span), plain}, part->span);
   });
 }
 
@@ -129,7 +131,11 @@ Stmt in_one_element(const Stmt& s, const Buffer& buffer, const BufferRef& one) {
   };
   const auto statement = [&](const Stmt& part) -> Stmt {
     const Store* n = as<Store>(part);
-    return n && n->buffer.get() == &buffer ? store(one, at, n->value, part->span, n->mode) : part;
+    if (!n || n->buffer.get() != &buffer) return part;
+    return copy_with(*n, [&](Store& out) {
+      out.buffer = one;
+      out.indices = at;
+    });
   };
   return rewrite(s, statement, expression);
 }

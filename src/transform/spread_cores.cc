@@ -81,7 +81,7 @@ class CoreSpreader {
       const auto decides = [&](const VarRef& var) { is_known = is_known && !mentions(extent, var.get()); };
       for (const VarRef& var : kernel_.vars) decides(var);
       walk(kernel_.body, [&](const Stmt& s) {
-        if (const Bind* bound = as<Bind>(s)) decides(bound->var);
+        if (const VarRef var = named_by(s)) decides(var);
       });
       if (!is_known) return int_imm(kBlocksOfMultiprocessor * machine_.processors);
       const int64_t* value = int_value(extent);

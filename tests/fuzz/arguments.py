@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 import scalars
 
-NUMPY = {name: np.dtype(name) for name in [*scalars.BITS, "bool", "float16", "float32", "float64"]}
+NUMPY = {name: np.dtype(name) for name in [*scalars.BITS, "bool", "float16", "float32", "float64"]
+         if name not in scalars.PACKED}
 NUMPY["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
 NUMPY["float8_e4m3"] = np.dtype(ml_dtypes.float8_e4m3fn)
 NUMPY["float8_e5m2"] = np.dtype(ml_dtypes.float8_e5m2)

@@ -25,6 +25,7 @@ from bulk import BY_TMA
 from products import BY_WARPGROUPS, ON_TENSOR_CORES
 
 _core.sample_conditions(True)
+os.environ["PYTHONBREAKPOINT"] = "0"  # sys.breakpointhook then does nothing
 
 # What compiles and runs the programs, with commas between: "llvm", and "cuda" where there is a device.
 TARGETS = os.environ.get("HELVE_FUZZ_TARGETS", "llvm").split(",")

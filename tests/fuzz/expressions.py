@@ -10,6 +10,7 @@ import scalars
 
 FUNCTIONS = ["exp", "exp2", "exp2_approx", "sqrt", "rsqrt", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid",
              "pow"]
+PLAIN = [name for name in [*scalars.BITS, *scalars.FLOATS, "bool"] if name not in scalars.PACKED]
 
 
 class Expressions:
@@ -256,7 +257,7 @@ class Expressions:
         if rng.random() < 0.08:
             return self.widened(dtype, depth)
         if rng.random() < 0.05:
-            return self.fit(self.value(rng.choice([*scalars.BITS, *scalars.FLOATS, "bool"]), depth - 1), dtype)
+            return self.fit(self.value(rng.choice(PLAIN), depth - 1), dtype)
         return (self.float_value if scalars.is_float(dtype) else self.int_value)(dtype, depth)
 
     def truth(self, depth):

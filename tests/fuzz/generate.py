@@ -17,6 +17,7 @@ from conditions import Conditions
 from expressions import Expressions
 from idioms import Idioms
 from private import Private
+from packed import Packed
 from products import Products
 from reports import assert_some
 from updates import Updates
@@ -39,7 +40,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Warps, Wide, Expressions):
+class Generator(Idioms, Conditions, Private, Products, Packed, Bulk, Updates, Warps, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -206,6 +207,10 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Warps, Wid
     def statement(self):
         """A list of statements over filled buffers."""
         rng = self.rng
+        if (rare := self.aside.random()) < 0.06:
+            return self.packed()
+        if rare > 0.97 and (made := self.fetched()):
+            return made
         makers = [
             (self.elementwise, 8),
             (self.copy, 4),
@@ -446,6 +451,8 @@ class Generator(Idioms, Conditions, Private, Products, Bulk, Updates, Warps, Wid
     def atomic_loop(self):
         """Iterations that meet in elements: sums of integers and all extremes are equal in any order."""
         rng = self.rng
+        if self.aside.random() < 0.4 and (made := self.fetched()):
+            return made
         if not self.atomic_targets():
             return []
         target = rng.choice(self.atomic_targets())

@@ -242,7 +242,7 @@ class Machine:
         memory.values[offset] = x
 
     def update(self, memory, offset, name, x):
-        """The element becomes what stands there, combined with x, by the atomic operation `name`."""
+        """The element becomes what stands there, combined with x, by the atomic operation `name`. What stood there."""
         if self.watch:
             self.touch(memory)
         offset += memory.begin
@@ -255,6 +255,7 @@ class Machine:
         operands = [scalars.convert(old, memory.dtype, evaluated), x]
         combined = scalars.apply(ATOMIC[name], operands, evaluated)
         memory.values[offset] = scalars.convert(combined, evaluated, memory.dtype)
+        return old
 
     def in_tile(self, core, buffer, at):
         """The element that a tile subscript denotes at the place inside the tile that is being computed."""
@@ -358,7 +359,10 @@ class Machine:
         f, _, indices = self.stored(s)
         offset = self.place(memory, [i(core) for i in indices])
         if s.augmented in ATOMIC:
-            return self.update(memory, offset, s.augmented, f(core))
+            found = self.update(memory, offset, s.augmented, f(core))
+            if s.previous:
+                core.vars[s.previous.name] = found
+            return
         self.write(memory, offset, f(core))
 
     def iterations(self, core, s):
@@ -496,6 +500,9 @@ class Machine:
 
     def _print(self, core, s):
         self.value(core, s.value)
+
+    def _breakpoint(self, core, s):
+        """Nothing stops."""
 
     def _if(self, core, s):
         self.all(core, s.then if self.value(core, s.condition) else s.otherwise)
@@ -860,6 +867,7 @@ class Machine:
         p.Store: _store,
         p.Assert: _assert,
         p.Print: _print,
+        p.Breakpoint: _breakpoint,
         p.For: _for,
         p.ForTiles: _tiles,
         p.If: _if,

@@ -103,6 +103,7 @@ class Store:
     indices: list
     value: object
     augmented: str | None = None  # written as `buffer[...] op= value`, or the atomic operation or update that combines
+    previous: Var | None = None  # of an atomic operation: the name of what stood there before
 
 
 @dataclass(eq=False)
@@ -117,6 +118,11 @@ class Print:
     """T.print of a value."""
 
     value: object
+
+
+@dataclass(eq=False)
+class Breakpoint:
+    """T.breakpoint, which nothing stops at."""
 
 
 @dataclass(eq=False)
@@ -366,7 +372,8 @@ def _lines(stmts, depth):
             case Bind(var=var, value=value):
                 yield f"{pad}{var.name} = {expr_text(value)}", s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented) if augmented in ATOMICS:
-                yield f"{pad}T.{augmented}({b.name}[{_subscript(indices)}], {expr_text(value)})", s
+                name, more = (f"{s.previous.name} = ", ", return_prev=True") if s.previous else ("", "")
+                yield f"{pad}{name}T.{augmented}({b.name}[{_subscript(indices)}], {expr_text(value)}{more})", s
             case Store(buffer=b, indices=indices, value=value, augmented=op) if op in UPDATES:
                 yield f'{pad}T.update({b.name}[{_subscript(indices)}], {expr_text(value)}, "{op}")', s
             case Store(buffer=b, indices=indices, value=value, augmented=augmented):
@@ -375,6 +382,8 @@ def _lines(stmts, depth):
                 yield f"{pad}T.assert_({expr_text(condition)})", s
             case Print(value=value):
                 yield f'{pad}T.print("a line", {expr_text(value)})', s
+            case Breakpoint():
+                yield f"{pad}T.breakpoint()", s
             case Sync():
                 yield f"{pad}T.sync_threads()", s
             case Shuffle(var=var, name=name, value=value, by=by):

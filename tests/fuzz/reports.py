@@ -1,7 +1,8 @@
-"""Assertions that hold wherever a program means anything, and lines that are never printed.
+"""Assertions that hold wherever a program means anything, lines that are never printed, and breakpoints.
 
-Both stand in front of stores, in all kinds of loops: a pass that loses, moves or repeats what they guard changes
-results, and one that evaluates them elsewhere ends the call with a fault.
+All stand in front of stores, in all kinds of loops: a pass that loses, moves or repeats what they guard changes
+results, and one that evaluates them elsewhere ends the call with a fault. Nothing stops at a breakpoint here
+(`engines.py`), but what is in scope is gathered for it.
 """
 
 import program as p
@@ -71,3 +72,5 @@ def assert_some(program, rng):
             tests = list(_tests(body[at])) if rng.random() < 0.4 else []
             if tests:
                 body.insert(at, _report(_guarded([tree.clone(rng.choice(tests)) for _ in range(3)], rng), rng))
+            if rng.random() < 0.1:
+                body.insert(at, p.Breakpoint())

@@ -10,7 +10,8 @@ import math
 import struct
 from fractions import Fraction
 
-BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64}
+BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64,
+        "int4": 4}
 # precision in bits, exponent of the smallest subnormal, largest value
 FLOATS = {
     "float16": (11, -24, 65504.0),
@@ -19,12 +20,14 @@ FLOATS = {
     "float64": (53, -1074, 1.7976931348623157e308),
     "float8_e4m3": (4, -9, 448.0),
     "float8_e5m2": (3, -16, 57344.0),
+    "float4_e2m1": (2, -1, 6.0),
 }
-SMALL = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2")  # evaluated in float32
-COARSE = ("float16", "float8_e4m3", "float8_e5m2")  # of small range, or of few integers
+SMALL = ("float16", "bfloat16", "float8_e4m3", "float8_e5m2", "float4_e2m1")  # evaluated in float32
+COARSE = ("float16", "float8_e4m3", "float8_e5m2", "float4_e2m1")  # of small range, or of few integers
 # Beyond these a program is not tame: rounding freedom could reach infinity.
 TAME = {"float16": 3e4, "bfloat16": 1e12, "float32": 1e12, "float64": 1e12, "float8_e4m3": 300.0,
-        "float8_e5m2": 3e4}
+        "float8_e5m2": 3e4, "float4_e2m1": 6.1}
+PACKED = ("int4", "float4_e2m1")  # of which two share a byte
 _SINGLE = struct.Struct("f")
 
 

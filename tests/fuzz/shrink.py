@@ -87,7 +87,8 @@ def fewer_operands(e):
 
 def expression_cuts(program):
     for path, e in tree.places(program):
-        if isinstance(e, (p.Apply, p.Cast, p.Load, p.Var)) and path[-1] not in ("var",) and "vars" not in path[-2:]:
+        names = path[-1] in ("var", "previous") or "vars" in path[-2:]
+        if isinstance(e, (p.Apply, p.Cast, p.Load, p.Var)) and not names:
             if path[0] == "params":
                 continue
             dtype = p.dtype_of(e)

@@ -172,6 +172,8 @@ def constructs(tree):
                 count["assertion"] += 1
             case p.Print():
                 count["print"] += 1
+            case p.Breakpoint():
+                count["breakpoint"] += 1
             case p.Sync():
                 count["barrier of threads"] += 1
             case p.Shuffle(name=name):
@@ -192,6 +194,7 @@ def constructs(tree):
             case p.Store(augmented=augmented):
                 atomic = augmented in p.ATOMICS
                 count["atomic store" if atomic else "augmented store" if augmented else "store"] += 1
+                count["name of what stood before an update"] += node.previous is not None
             case p.Region(spans=spans) if spans is not None:
                 count["region"] += 1
             case p.Load(buffer=buffer, indices=indices):

@@ -29,6 +29,8 @@ def _meets(s):
     """Does the statement hold a collective, or something that must stay where it is?"""
     if isinstance(s, (p.Alloc, p.Bind)) or isinstance(s, p.For) and s.kind == "Persistent" or meets(s):
         return True
+    if isinstance(s, p.Store) and s.previous:
+        return True
     if isinstance(s, p.Op) and s.name in ("copy_async", "wait_async"):
         return True
     inner = [v for _, v in tree.places(s)]

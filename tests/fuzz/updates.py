@@ -1,4 +1,6 @@
-"""Updates of elements by named operators: where a plain store may stand, and in loops that combine many values."""
+"""Updates of elements by named operators: where a plain store may stand, and in loops that combine many values. Atomic
+updates of which a program uses what stood there before, where no order decides what that is.
+"""
 
 import program as p
 import scalars
@@ -56,3 +58,40 @@ class Updates:
         del self.indices[known:]
         loop = [p.For(order, [k], [0], [extent], body)]
         return self.nest(pairs, loop, rng.choice(["Parallel", "Parallel", "nested"])) if own else loop
+
+    def fetched(self):
+        """Iterations that update elements of their own and use what they find, or one update by the block."""
+        rng = self.aside
+        targets = [b for b in self.atomic_targets() if all(self.shapes[b])]
+        if rng.random() < 0.4:
+            targets = [b for b in targets if b.kind != "global"]  # other blocks update it too
+            return self.fetched_once(rng.choice(targets)) if targets else []
+        if not targets:
+            return []
+        target, known, values = rng.choice(targets), len(self.indices), len(self.values)
+        sizes = self.shapes[target]
+        out = self.declare(self.fresh("B"), sizes, target.dtype, rng.choice(["shared", "fragment"]))
+        pairs = [(p.Var(self.fresh("i")), n) for n in sizes]
+        self.indices += [(v, 0, n - 1) for v, n in pairs]
+        at = [p.Apply("-", "index", [p.index(n - 1), v]) if rng.random() < 0.3 else v for v, n in pairs]
+        self.hide(target)
+        old = p.Var(self.fresh("old"), target.dtype)
+        body = [p.Store(target, at, self.value(target.dtype, 1), rng.choice(p.ATOMICS), old)]
+        self.values.append(old)
+        value = p.Apply(rng.choice(["max", "min"]), target.dtype, [old, self.stored(target.dtype, 1)])
+        body.append(p.Store(out, [v for v, _ in pairs], value))
+        self.show(target)
+        del self.indices[known:], self.values[values:]
+        self.buffers.append(out)
+        return [p.Alloc(out), *self.nest(pairs, body, rng.choice(["Parallel", "Parallel", "nested"])),
+                *self.consumed(out)]
+
+    def fetched_once(self, target):
+        """An update of the block, and a name for what it found."""
+        self.hide(target)
+        old = p.Var(self.fresh("old"), target.dtype)
+        at = [self.index_in(n) for n in self.shapes[target]]
+        store = p.Store(target, at, self.value(target.dtype, 1), self.aside.choice(p.ATOMICS), old)
+        self.show(target)
+        self.values.append(old)
+        return [store]

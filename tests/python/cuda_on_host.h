@@ -899,7 +899,11 @@ static void helve_move(T* to, const T* from) {
   }
   for (int i = 0; i < N; ++i) to[i] = from[i];
 }
-template <class T, class F> static void helve_atomic(T* p, F f) { *p = f(*p); }
+template <class T, class F> static T helve_atomic(T* p, F f) {
+  const T previous = *p;
+  *p = f(previous);
+  return previous;
+}
 
 template <int COUNT, bool TRANSPOSED, class T> static void helve_load_matrices(T* to, const T* row) {
   host_move_matrices<true, COUNT, TRANSPOSED>(to, const_cast<T*>(row));

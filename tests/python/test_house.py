@@ -27,6 +27,7 @@ LAYERS = [
     "caller",
     "spellings",
     "arguments",
+    "breakpoints",
     "arrays",
     "signature",
     "outputs",

@@ -49,6 +49,17 @@ def test_signs_of_integers():
     agree(main, lambda: [a, np.zeros(3, "int32")], np.sign(a))
 
 
+def test_powers_of_two_of_e8m0():
+    @T.prim_func
+    def main(A: T.Tensor((256,), "uint8"), B: T.Tensor((256,), "float32")):
+        with T.Kernel(8, threads=32) as b:
+            for i in T.Parallel(32):
+                B[b * 32 + i] = T.e8m0(A[b * 32 + i])
+
+    a = np.arange(256, dtype="uint8")
+    agree(main, lambda: [a, np.zeros(256, "float32")], a.view(ml_dtypes.float8_e8m0fnu).astype("float32"))
+
+
 def test_exponentials_and_logarithms_near_zero():
     @T.prim_func
     def main(A: T.Tensor((N,), "float32"), B: T.Tensor((N, 2), "float32")):

@@ -122,10 +122,11 @@ def main(A: T.Tensor((3, 96), "float32"), S: T.Tensor((3,), "float32")):
 
 
 def kept(n=64):
-    """What threads have from before a barrier: names of values and of indices, private arrays."""
+    """What threads have from before a barrier: names of values and of indices, private arrays, old values."""
 
     @T.prim_func
-    def main(A: T.Tensor((n,), "int32"), I: T.Tensor((n,), "int32"), B: T.Tensor((n, 3), "int32")):
+    def main(A: T.Tensor((n,), "int32"), I: T.Tensor((n,), "int32"), COUNT: T.Tensor((n,), "int32"),
+             B: T.Tensor((n, 4), "int32")):
         with T.Kernel(1, threads=n):
             s = T.alloc_shared((n,), "int32")
             with T.thread() as tx:
@@ -136,6 +137,7 @@ def kept(n=64):
                 own = T.alloc_local((2, 2), "int32")
                 own[0, 1] = x * 3
                 own[1, 0] = x + 1
+                old = T.atomic_add(COUNT[tx], 1, return_prev=True)
                 s[tx] = x
                 T.sync_threads()
                 y = s[other] + x
@@ -145,6 +147,7 @@ def kept(n=64):
                 B[tx, 0] = s[place]
                 B[tx, 1] = own[0, 1] - own[1, 0]
                 B[tx, 2] = T.if_then_else(even, y, x)
+                B[tx, 3] = old
 
     return main
 
@@ -152,15 +155,15 @@ def kept(n=64):
 def kept_arguments():
     rng = np.random.default_rng(3)
     return [rng.integers(-50, 50, 64).astype("int32"), rng.permutation(64).astype("int32"),
-            np.zeros((64, 3), "int32")]
+            np.arange(64, dtype="int32"), np.zeros((64, 4), "int32")]
 
 
 def test_threads_keep_what_they_have():
-    a, place, b = kept_arguments()
+    a, place, count, b = kept_arguments()
     y = a[::-1] + a
     s = y[::-1]
-    wanted = np.stack([s[place], a * 3 - (a + 1), np.where(a % 2 == 0, y, a)], axis=1)
-    check(kept(), [a, place, b], {2: wanted})
+    wanted = np.stack([s[place], a * 3 - (a + 1), np.where(a % 2 == 0, y, a), count], axis=1)
+    check(kept(), [a, place, count, b], {2: count + 1, 3: wanted})
     helve.testing.check_stages(kept(), kept_arguments, target="cuda")
 
 
@@ -255,7 +258,7 @@ TEXTS = {"sums": warp_sums, "kept": kept, **{f"shuffle{n}": lambda call=call: ex
                                              for n, call in enumerate(SOURCES)},
          **{f"type_{dtype}": lambda dtype=dtype: exchange("T.shfl_sync(x, 9)", dtype) for dtype in TYPES}}
 ARGUMENTS = {"sums": lambda: (3, dict(zip("AS", sum_arguments())), {}),
-             "kept": lambda: (1, dict(zip("AIB", kept_arguments())), {})}
+             "kept": lambda: (1, dict(zip(("A", "I", "COUNT", "B"), kept_arguments())), {})}
 
 
 def text_arguments(name):

@@ -42,6 +42,7 @@ struct CompileOptions {
   int64_t placement = 0;           ///< Target::Interp: where tensors begin (interp::Options)
   int64_t roles = 0;               ///< Target::Interp: the order of a block's roles (interp::Options)
   std::function<void(const std::string&)> print;  ///< Target::Interp: receives printed lines (interp::Options)
+  std::function<void(const interp::Stop&)> stop;  ///< Target::Interp: is called at breakpoints (interp::Options)
   /// Target::Llvm: the processes that the cores of the mesh are, each with its own parts of annotated tensors; null:
   /// all cores are in this process.
   std::shared_ptr<runtime::ProcessGroup> processes;

@@ -56,6 +56,25 @@ struct OutOfSteps : std::exception {
   const char* what() const noexcept override { return "the run used up its steps"; }
 };
 
+/// What is in scope where the run meets a T.breakpoint.
+struct Stop {
+  struct Value {
+    std::string name;
+    std::variant<double, int64_t, uint64_t, bool> value;
+  };
+  /// A copy of a buffer, row-major; int4 is given as int8, float4_e2m1 as float32.
+  struct Array {
+    std::string name;
+    DType dtype;
+    std::vector<int64_t> shape;
+    std::vector<std::byte> elements;
+  };
+  Span span;
+  std::string function;
+  std::vector<Value> values;
+  std::vector<Array> arrays;
+};
+
 struct Options {
   /// Subscripts outside a buffer are refused (OutOfBounds). Without it they are undefined behaviour.
   bool check_bounds = true;
@@ -72,6 +91,8 @@ struct Options {
   std::function<void()> interrupt = {};
   /// Receives each line that the function prints, with its end; without it they go to the standard output.
   std::function<void(const std::string&)> print = {};
+  /// Called at each T.breakpoint; what it throws ends the run. Without it none of them does anything.
+  std::function<void(const Stop&)> stop = {};
 };
 
 /// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments.

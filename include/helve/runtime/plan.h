@@ -20,6 +20,7 @@ namespace helve::runtime {
 /// slot is set by a scalar argument), all must agree.
 struct BindSlot {
   int64_t slot;
+  int64_t elements = 1;  ///< that one element of the argument holds: 2 where it is a byte of a packed dtype
 };
 
 using Extent = std::variant<ScalarProgram, BindSlot>;

@@ -36,5 +36,7 @@ Stmt divide_loop(const For& loop, const DividedKernel& kernel, const Facts& fact
 
 /// A scalar store of the block: once to memory, or to every copy of a buffer in registers.
 Stmt divide_store(const Stmt& store, const DividedKernel& kernel, const Facts& facts);
+/// `body`, which makes an atomic store in the place of `store`, executed once.
+Stmt divide_store(const Stmt& store, const Stmt& body, const DividedKernel& kernel, const Facts& facts);
 
 }  // namespace helve

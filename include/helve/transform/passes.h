@@ -26,6 +26,8 @@ struct PassOptions {
   bool cores_are_devices = false;  ///< each core is a GPU, with blocks of its own
 };
 
+FunctionRef drop_breakpoints(const FunctionRef& f, const PassOptions& options);
+FunctionRef pack_elements(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_updates(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef spread_cores(const FunctionRef& f, const PassOptions& options);

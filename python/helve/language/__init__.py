@@ -296,6 +296,12 @@ _CONSTRUCTS = [
         "values",
     ),
     Construct(
+        "breakpoint", (_o("shown", None),),
+        "Stops a run of the interpreter in sys.breakpointhook, by default pdb, where the locals are the scalars and "
+        "buffers in scope; the same as Python's own breakpoint(). Other targets leave it out, with a warning. `shown` "
+        "is a dict of them, in a printed program.",
+    ),
+    Construct(
         "peer", (_p("buffer"), _p("core")),
         "What a buffer of the kernel is on another core of the mesh, given by its coordinates, in a lowered program: "
         "for reading, and for T.st_async.",

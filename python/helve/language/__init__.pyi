@@ -93,16 +93,16 @@ def assert_(condition: _Any, message: _Any | None = None) -> _Any:
 def assume(condition: _Any) -> _Any:
     """States a condition on extents and integer parameters, at the head of a function: each call is checked."""
 
-def atomic_add(dst: _Region, value: _Region | _Scalar) -> None:
+def atomic_add(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Expr | None:
     """Adds value, a scalar or a region of the shape of dst, to each element of dst atomically, so that blocks and
     iterations may update the same element. If dst is one element, T.atomic_add(A[i], x), it is allowed in
     parallel loops. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order of updates is
     unspecified: sums of floats may differ from call to call."""
 
-def atomic_max(dst: _Region, value: _Region | _Scalar) -> None:
+def atomic_max(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Expr | None:
     """As T.atomic_add; dst becomes the maximum of itself and value, NaN if one of them is."""
 
-def atomic_min(dst: _Region, value: _Region | _Scalar) -> None:
+def atomic_min(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Expr | None:
     """As T.atomic_add; dst becomes the minimum of itself and value, NaN if one of them is."""
 
 bfloat16: _DType
@@ -111,6 +111,11 @@ def bitcast(x: _Scalar, dtype: _b.str) -> _Expr:
     """The same as T.reinterpret."""
 
 bool: _DType
+
+def breakpoint(shown: dict[_b.str, _Any] | None = None) -> _Any:
+    """Stops a run of the interpreter in sys.breakpointhook, by default pdb, where the locals are the scalars and
+    buffers in scope; the same as Python's own breakpoint(). Other targets leave it out, with a warning. `shown`
+    is a dict of them, in a printed program."""
 
 def cast(x: _Scalar, dtype: _b.str) -> _Expr:
     """x converted to dtype."""
@@ -231,6 +236,9 @@ def dyn(name: _b.str) -> _Var:
 def dynamic(name: _b.str, dtype: _b.str = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
 
+def e8m0(x: _Any) -> _Any:
+    """The power of two that a uint8 means in the OCP format E8M0, a scale of MXFP4, as float32; NaN of 255."""
+
 def erf(x: _Scalar) -> _Expr:
     """The scalar operator Erf."""
 
@@ -263,6 +271,10 @@ float: _DType
 float16: _DType
 
 float32: _DType
+
+float4_e2m1: _DType
+
+float4_e2m1fn: _DType
 
 float64: _DType
 

@@ -175,12 +175,18 @@ class MacroMaker:
 
 
 class TileOperation(Construct):
-    """A row of the table of tile operations."""
+    """A row of the table of tile operations.
+
+    Attributes:
+        operands: the parameters of the row. An atomic update has one more, `return_prev`, which makes it an expression.
+    """
 
     def __init__(self, row: tuple):
         self.op, python, self.is_collective, params, documentation = row
-        parameters = tuple(Parameter(name, required, default, kind) for kind, name, required, default in params)
-        super().__init__(python, parameters, documentation)
+        self.operands = tuple(Parameter(name, required, default, kind) for kind, name, required, default in params)
+        self.is_atomic = self.op.startswith("Atomic")
+        more = (Parameter("return_prev", False, False, "Flag"),) if self.is_atomic else ()
+        super().__init__(python, (*self.operands, *more), documentation)
 
 
 class Operator(Construct):

@@ -52,6 +52,12 @@ def log1p(x):
     return T.if_then_else(T.abs(x) > 0.5, T.log(u), T.if_then_else(u == 1.0, x, T.log(u) * x / (u - 1.0)))
 
 
+def e8m0(x):
+    """The power of two that a uint8 means in the OCP format E8M0, a scale of MXFP4, as float32; NaN of 255."""
+    s = T.uint32(x)
+    return T.reinterpret(T.if_then_else(s == 0, 0x400000, T.if_then_else(s == 255, 0x7FC00000, s << 23)), "float32")
+
+
 def _philox_round(c0, c1, c2, c3, k0, k1):
     p0, p1 = T.uint64(c0) * 0xD2511F53, T.uint64(c2) * 0xCD9E8D57
     return T.uint32(p1 >> 32) ^ c1 ^ k0, T.uint32(p1), T.uint32(p0 >> 32) ^ c3 ^ k1, T.uint32(p0)
@@ -213,7 +219,7 @@ def topk(src, values, indices, dim=-1):
 
 # Each function, with the check of its arguments where their types alone do not decide: it raises Refused.
 FUNCTIONS: tuple[tuple[Callable, Callable | None], ...] = (
-    *((each, None) for each in (isnan, isinf, isfinite, sign, expm1, log1p, philox, random_bits, rand)),
+    *((each, None) for each in (isnan, isinf, isfinite, sign, expm1, log1p, e8m0, philox, random_bits, rand)),
     (argmax, _check_extreme),
     (argmin, _check_extreme),
     (topk, _check_topk),

@@ -71,6 +71,7 @@ _TYPES = {
     "num_stages": "_b.int",
     "threads": "_b.int | _Sequence[_b.int]",
     "dim": "_b.int",
+    "shown": "dict[_b.str, _Any] | None",
     "cluster": "_b.int",
     "domain": "_Sequence[_Any] | _Extent",
     "buffer": "_Any",
@@ -147,6 +148,8 @@ def _result(construct: Construct) -> str:
         return "_Expr"
     if isinstance(construct, LibraryFunction):
         return "_Any" if construct.check is None else "None"
+    if getattr(construct, "is_atomic", False):
+        return "_Expr | None"
     return "None" if hasattr(construct, "op") else "_Any"
 
 

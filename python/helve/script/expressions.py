@@ -683,7 +683,7 @@ def _text_of(operation: str) -> str:
 
 
 _STATEMENTS = ("annotate_mesh_tensor", "annotate_layout", "use_swizzle", "may_alias", "assume", "update",
-               "store_nontemporal", "store_vector", "prefetch", "assert_", "print", "fail")
+               "store_nontemporal", "store_vector", "prefetch", "assert_", "print", "fail", "breakpoint")
 
 
 def _remedy_for(construct: Construct) -> str:

@@ -167,16 +167,40 @@ def _place(expressions: Expressions, node: ast.Subscript) -> tuple[_core.Buffer,
     return base.buffer, views.base_indices(base, indices)
 
 
-def _atomic_store(expressions: Expressions, function: TileOperation, arguments: Arguments) -> _core.Stmt:
-    """The update of one element."""
+def _returns_previous(expressions: Expressions, arguments: Arguments) -> bool:
+    return expressions.literal(arguments, "return_prev", bool, "True or False", "write return_prev=True")
+
+
+def _atomic_store(expressions: Expressions, function: TileOperation, arguments: Arguments,
+                  name: str | None = None) -> _core.Stmt:
+    """The update of one element, which names what stood there if `name` is given."""
     context = expressions.context
-    target, value = (arguments[p.name] for p in function.parameters)
+    target, value = (arguments[p.name] for p in function.operands)
     buffer, indices = _place(expressions, target)
     if is_region(expressions, value):
         raise context.bad_argument(value, function.text, "value", "dst is one element",
                                    "give a scalar, or a region for dst")
     operand = expressions.stored(value, expressions.evaluate(value), buffer.dtype)
-    return _core.store(buffer, indices, operand, context.span(target), function.name)
+    if name is None:
+        return _core.store(buffer, indices, operand, context.span(target), function.name)
+    previous = context.make_var(name, buffer.dtype)
+    return _core.fetch(previous, buffer, indices, operand, function.name, context.span(target))
+
+
+def fetch(expressions: Expressions, call: ast.Call, name: str = "previous") -> _core.Var:
+    """What stood in an element before the atomic update of a call with return_prev=True, which is executed here."""
+    context = expressions.context
+    function = expressions.evaluate(call.func)
+    arguments = match(context, function, call)
+    if not _returns_previous(expressions, arguments):
+        raise context.unsupported(call, f"{function.text} inside an expression",
+                                  "write return_prev=True for the value before, or call it in a statement of its own")
+    if not _is_element(expressions, arguments["dst"]):
+        raise context.bad_argument(arguments["return_prev"], function.text, "return_prev", "dst is not one element",
+                                   "update single elements, T.atomic_add(A[i], x, return_prev=True)")
+    statement = _atomic_store(expressions, function, arguments, name)
+    context.emit(statement)
+    return statement.previous
 
 
 def _element(expressions: Expressions, arguments: Arguments, name: str) -> tuple[_core.Buffer, list[_core.Expr]]:
@@ -256,12 +280,15 @@ def tile_operation(expressions: Expressions, function: TileOperation, call: ast.
     """The statements of a call of a row of the table: one, and what writes back to views."""
     context = expressions.context
     arguments = match(context, function, call)
-    sources = [p for p in function.parameters if p.kind == "Source"]
+    sources = [p for p in function.operands if p.kind == "Source"]
+    if function.is_atomic and _returns_previous(expressions, arguments):
+        fetch(expressions, call)
+        return []
     if sources and _is_element(expressions, arguments["dst"]):
         return [_atomic_store(expressions, function, arguments)]
     copies = Copies(expressions, function.text)
     operands: dict[str, Any] = {}
-    for parameter in function.parameters:
+    for parameter in function.operands:
         boxed = parameter in sources and is_region(expressions, arguments[parameter.name])
         barriers = parameter.kind == "Barriers" and arguments.get(parameter.name) is not None
         if boxed or barriers or parameter.kind in ("In", "Out", "InOut"):
@@ -275,12 +302,12 @@ def tile_operation(expressions: Expressions, function: TileOperation, call: ast.
                 operands[parameter.name] = region(expressions, node, function.text, parameter.name)
     if function.op in _COPIES:
         operands |= _opened(operands["src"], operands["dst"])
-    written = next((operands[p.name] for p in function.parameters if p.kind in ("Out", "InOut")), None)
-    for parameter in function.parameters:
+    written = next((operands[p.name] for p in function.operands if p.kind in ("Out", "InOut")), None)
+    for parameter in function.operands:
         if parameter.name not in operands:
             operands[parameter.name] = _scalar_operand(expressions, arguments, parameter, written)
-    given = [arguments.get(p.name) for p in function.parameters]
-    operation = _core.tile_op(function.op, [operands[p.name] for p in function.parameters], context.span(call.func),
+    given = [arguments.get(p.name) for p in function.operands]
+    operation = _core.tile_op(function.op, [operands[p.name] for p in function.operands], context.span(call.func),
                               [_core.Span() if node is None else context.span(node) for node in given])
     return [operation, *copies.write_back()]
 
@@ -446,6 +473,8 @@ HANDLERS = {
     "reinterpret": _reinterpret,
     "bitcast": _reinterpret,
     "clamp": _clamp,
+    **{name: fetch for name, value in language.NAMES.items()
+       if isinstance(value, TileOperation) and value.is_atomic},
     "misalignment": _misalignment,
     "get_thread_binding": threads.thread_binding,
     "get_block_binding": threads.block_binding,

@@ -12,7 +12,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, LibraryFunction, TileOperation
-from helve.script import calls, layouts, loops, operations, reports, threads, views
+from helve.script import calls, debugging, layouts, loops, operations, reports, threads, views
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.expressions import Expressions
@@ -82,7 +82,9 @@ class Statements:
         if isinstance(call, ast.Constant) and isinstance(call.value, str):
             return
         function = self.expressions.callee(call)
-        if isinstance(function, TileOperation):
+        if debugging.is_breakpoint(self.expressions, call, function):
+            self.context.emit(debugging.breakpoint(self.expressions, call))
+        elif isinstance(function, TileOperation):
             for statement in operations.tile_operation(self.expressions, function, call):
                 self.context.emit(statement)
         elif function is language.annotate_mesh_tensor:
@@ -141,6 +143,8 @@ class Statements:
             self._allocate(node, target, function)
         elif function is language.peer:
             self._peer(node, target)
+        elif isinstance(function, TileOperation) and function.is_atomic and self._is_new_name(target):
+            self._fetch(node.value, target)
         elif isinstance(target, ast.Subscript):
             self._store(node, target, node.value, self.expressions.whole(node.value))
         else:
@@ -172,6 +176,15 @@ class Statements:
         statement = operations.peer(self.expressions, node.value, target.id, self.context.span(node))
         self.context.scope.bind(target.id, statement.buffer, span)
         self.context.emit(statement)
+
+    def _is_new_name(self, target: ast.expr) -> bool:
+        return isinstance(target, ast.Name) and self._variable(target) is None
+
+    def _fetch(self, call: ast.Call, target: ast.Name) -> None:
+        """The update of an element and a name for what stood there before."""
+        span = self.context.span(target)
+        self.context.scope.check_bindable(target.id, span)
+        self.context.scope.bind(target.id, operations.fetch(self.expressions, call, target.id), span)
 
     def _bind_target(self, node: ast.stmt, target: ast.expr, value_node: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):

@@ -78,6 +78,7 @@ class Padding {
         return;
       case StmtKind::Prefetch:
       case StmtKind::Report:
+      case StmtKind::Breakpoint:
       case StmtKind::Peer: return;
       case StmtKind::TileStore: fills_.erase(as<TileStore>(s)->buffer.get()); return;
       case StmtKind::If: {

@@ -46,6 +46,7 @@ void CEmitter::stmt(const Stmt& s) {
     case StmtKind::Outline: return block("", s->span, [&] { stmt(as<Outline>(s)->body); });
     case StmtKind::Report: return report(*as<Report>(s));
     case StmtKind::Prefetch:
+    case StmtKind::Breakpoint:
     case StmtKind::TileStore:
     case StmtKind::ForTiles:
     case StmtKind::Kernel: break;

@@ -99,34 +99,49 @@ void KernelEmitter::atomic_store(const Store& s) {
   const DType t = buffer.dtype;
   const std::string place = "&" + element_text(element(buffer, s.indices));
   const bool adds = s.mode == StoreMode::AtomicAdd;
+  const VarRef previous = used(s.previous.get()) ? s.previous : VarRef();
   if (!t.is_float() || (adds && t.bits >= 32)) {
     const char* name = adds ? "atomicAdd" : s.mode == StoreMode::AtomicMax ? "atomicMax" : "atomicMin";
     const bool wraps = adds && t == kInt64;  // CUDA has 64-bit addition for unsigned integers only
     const std::string bits = wraps ? fmt::format("({})", c::wrapping_type(t)) : "";
     const std::string pointer = wraps ? fmt::format("({}*)", c::wrapping_type(t)) : "";
     const std::string value = wraps ? text(s.value, c::kUnary) : text(s.value);
-    return line(fmt::format("{}({}{}, {}{});", name, pointer, place, bits, value), s.span);
+    const std::string call = fmt::format("{}({}{}, {}{})", name, pointer, place, bits, value);
+    if (!previous) return line(call + ";", s.span);
+    return declare(previous, c::value_type(t), wraps ? fmt::format("({}){}", c::value_type(t), call) : call, s.span);
   }
   need("atomic");
-  block("", s.span, [&] {
-    const DType computed = t.is_small_float() ? kFloat32 : t;
-    const std::string type = c::value_type(computed);
-    const VarRef value = make_var("value", computed), old = make_var("old", computed);
-    declare(value, type, text(s.value));
-    const Expr next = helve::apply(combining_operator(s.mode), {Expr(old), Expr(value)});
-    const std::string name = define(old, false);
-    if (!t.is_small_float()) {
-      return line(fmt::format("helve_atomic({}, [&]({} {}) {{ return {}; }});", place, type, name, text(next)));
-    }
-    const std::string bits = names_.fresh("bits");
-    line(fmt::format("helve_atomic({}, [&]({} {}) {{", place, element_type(buffer), bits));
-    {
-      TextDocument::Indent indent = out_.indent();
-      line(fmt::format("const {} {} = helve_to_float({});", type, name, bits));
-      line(fmt::format("return {};", rounded(next, t)));
-    }
-    line("});");
-  });
+  if (previous) return exchange_until_kept(s, place, previous);
+  block("", s.span, [&] { exchange_until_kept(s, place, previous); });
+}
+
+/// A compare-and-swap loop. Names what it found, if `previous` is given.
+void KernelEmitter::exchange_until_kept(const Store& s, const std::string& place, const VarRef& previous) {
+  const DType t = s.buffer->dtype;
+  const DType computed = t.is_small_float() ? kFloat32 : t;
+  const std::string type = c::value_type(computed);
+  const VarRef value = make_var("value", computed), old = make_var("old", computed);
+  declare(value, type, text(s.value));
+  const Expr next = helve::apply(combining_operator(s.mode), {Expr(old), Expr(value)});
+  const std::string name = define(old, false);
+  std::string head, tail = ");";
+  if (previous) {
+    head = fmt::format("const {} {} = {}", type, define(previous, false), t.is_small_float() ? "helve_to_float(" : "");
+    if (t.is_small_float()) tail = "));";
+  }
+  if (!t.is_small_float()) {
+    return line(
+        fmt::format("{}helve_atomic({}, [&]({} {}) {{ return {}; }}{}", head, place, type, name, text(next), tail),
+        s.span);
+  }
+  const std::string bits = names_.fresh("bits");
+  line(fmt::format("{}helve_atomic({}, [&]({} {}) {{", head, place, element_type(*s.buffer), bits));
+  {
+    TextDocument::Indent indent = out_.indent();
+    line(fmt::format("const {} {} = helve_to_float({});", type, name, bits));
+    line(fmt::format("return {};", rounded(next, t)));
+  }
+  line("}" + tail);
 }
 
 void KernelEmitter::store(const Store& s) {

@@ -94,6 +94,7 @@ class KernelEmitter final : public c::CEmitter {
   c::CExpr load(const Load& l) override;
   void store(const Store& s) override;
   void atomic_store(const Store& s);
+  void exchange_until_kept(const Store& s, const std::string& place, const VarRef& previous);
   Element element(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Facts facts_of_operand() const;
   Exchange exchange_of(const Buffer& buffer, const Expr& owner) const;

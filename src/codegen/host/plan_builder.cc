@@ -66,6 +66,10 @@ class PlanBuilder {
   void add_dims_and_scalars() {
     for (size_t d = 0; d < signature_.dims.size(); ++d) {
       const int64_t slot = same_slot(signature_.dims[d].get(), lowered_.dims[d].get());
+      if (counts_pairs(d)) {
+        scalars_.define(lowered_.dims[d].get(), ScalarProgram::binary(runtime::ScalarOp::FloorDiv,
+                                                                      ScalarProgram::slot(slot), ScalarProgram(2)));
+      }
       if (is_multiprocessors(*signature_.dims[d])) out_.plan.multiprocessors = slot;
     }
     for (size_t i = 0; i < signature_.params.size(); ++i) {
@@ -113,6 +117,17 @@ class PlanBuilder {
     return found;
   }
 
+  /// Is the extent the last one of a packed parameter, and in the lowered function the number of its bytes?
+  bool counts_pairs(size_t dim) const {
+    for (size_t i = 0; i < signature_.params.size(); ++i) {
+      const BufferRef* user = std::get_if<BufferRef>(&signature_.params[i]);
+      if (!user || !(*user)->dtype.is_packed()) continue;
+      if ((*user)->shape.back().get() != signature_.dims[dim].get()) continue;
+      return !std::get<BufferRef>(lowered_.params[i])->dtype.is_packed();
+    }
+    return false;
+  }
+
   int64_t same_slot(const Var* user, const Var* lowered) {
     const int64_t slot = scalars_.add_slot(user);
     dim_slots_[user] = slot;
@@ -129,8 +144,9 @@ class PlanBuilder {
       const Buffer& buffer = **user;
       runtime::TensorParam param;
       param.name = buffer.name;
-      param.dtype = to_dlpack(buffer.dtype);
+      param.dtype = to_dlpack(buffer.dtype.is_packed() ? DType{TypeCode::UInt, 8} : buffer.dtype);
       for (const Expr& extent : buffer.shape) param.dims.push_back(extent_of(buffer, extent));
+      if (buffer.dtype.is_packed()) param.dims.back() = in_pairs(param.dims.back());
       for (const Expr& stride : buffer.strides) {
         param.strides.push_back(scalars_.required(stride, "a stride of '" + buffer.name + "'"));
       }
@@ -159,6 +175,12 @@ class PlanBuilder {
       if (auto slot = dim_slots_.find(var); slot != dim_slots_.end()) return runtime::BindSlot{slot->second};
     }
     return scalars_.required(extent, "an extent of '" + buffer.name + "'");
+  }
+
+  /// The extent of an argument's bytes, each with two elements.
+  static runtime::Extent in_pairs(runtime::Extent elements) {
+    if (auto* bind = std::get_if<runtime::BindSlot>(&elements)) return runtime::BindSlot{bind->slot, 2};
+    return ScalarProgram::binary(runtime::ScalarOp::FloorDiv, std::get<ScalarProgram>(elements), ScalarProgram(2));
   }
 
   /// Global buffers are numbered after the parameters, in the order of their allocations.
@@ -268,6 +290,7 @@ class PlanBuilder {
       case StmtKind::Outline:
       case StmtKind::Prefetch:
       case StmtKind::Report:
+      case StmtKind::Breakpoint:
       case StmtKind::TileStore:
       case StmtKind::ForTiles: break;
     }
@@ -528,6 +551,7 @@ runtime::DLDataType to_dlpack(DType t) {
     case TypeCode::BFloat: return of(runtime::kDLBfloat);
     case TypeCode::Float8E4M3: return of(runtime::kDLFloat8_e4m3fn);
     case TypeCode::Float8E5M2: return of(runtime::kDLFloat8_e5m2);
+    case TypeCode::Float4E2M1: break;
   }
   __builtin_unreachable();
 }

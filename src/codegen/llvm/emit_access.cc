@@ -150,8 +150,8 @@ Value* KernelEmitter::combined(const Store& s, Value* raw, Value* value) {
   return arithmetic_.to_memory(sum, computed, t);
 }
 
-/// Combines with what is read and writes it back if that still stands there, until it does.
-void KernelEmitter::exchange_until_kept(const Store& s, Value* pointer, Value* value) {
+/// Combines with what is read and writes it back if that still stands there, until it does. What stood there at last.
+Value* KernelEmitter::exchange_until_kept(const Store& s, Value* pointer, Value* value) {
   llvm::Type* element = arithmetic_.memory_type(s.buffer->dtype);
   llvm::Type* bits = b_.getIntNTy(static_cast<unsigned>(s.buffer->dtype.bits));
   const llvm::Align align = alignment_of(*s.buffer);
@@ -170,11 +170,19 @@ void KernelEmitter::exchange_until_kept(const Store& s, Value* pointer, Value* v
   seen->addIncoming(b_.CreateExtractValue(swap, 0), b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateExtractValue(swap, 1), exit, turn);
   b_.SetInsertPoint(exit);
+  return b_.CreateBitCast(seen, element);
 }
 
 /// Blocks meet in tensors only: what a block owns it updates alone. Its accesses carry no promise that iterations stay
 /// apart, since they do not.
 void KernelEmitter::atomic_store(const Store& s) {
+  Value* previous = atomic_update(s);
+  if (!s.previous) return;
+  env_[s.previous.get()] = Binding{arithmetic_.from_memory(previous, s.buffer->dtype), nullptr, 0};
+}
+
+/// What stood in the element before, as it is in memory.
+Value* KernelEmitter::atomic_update(const Store& s) {
   HELVE_CHECK(lanes_ == 0, "lanes update an element in step");
   const Buffer& buffer = *s.buffer;
   HELVE_CHECK(buffer.scope != MemoryScope::Local && buffer.scope != MemoryScope::Fragment,
@@ -186,7 +194,7 @@ void KernelEmitter::atomic_store(const Store& s) {
   if (!is_global(buffer)) {
     Value* raw = b_.CreateAlignedLoad(arithmetic_.memory_type(t), pointer, align);
     b_.CreateAlignedStore(combined(s, raw, value), pointer, align);
-    return;
+    return raw;
   }
   if (t.is_float()) return exchange_until_kept(s, pointer, value);
   using Operation = llvm::AtomicRMWInst::BinOp;
@@ -194,7 +202,7 @@ void KernelEmitter::atomic_store(const Store& s) {
   Operation operation = Operation::Add;
   if (s.mode == StoreMode::AtomicMax) operation = is_signed ? Operation::Max : Operation::UMax;
   if (s.mode == StoreMode::AtomicMin) operation = is_signed ? Operation::Min : Operation::UMin;
-  b_.CreateAtomicRMW(operation, pointer, value, align, llvm::AtomicOrdering::Monotonic);
+  return b_.CreateAtomicRMW(operation, pointer, value, align, llvm::AtomicOrdering::Monotonic);
 }
 
 void KernelEmitter::store(const Store& s) {

@@ -25,6 +25,7 @@ void KernelEmitter::stmt(const Stmt& s) {
     case StmtKind::While: return while_loop(*as<While>(s));
     case StmtKind::If: return if_then(*as<If>(s));
     case StmtKind::Outline: return outline(*as<Outline>(s));
+    case StmtKind::Breakpoint:
     case StmtKind::Peer:
     case StmtKind::Role:
     case StmtKind::TileStore:

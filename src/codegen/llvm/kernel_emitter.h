@@ -105,8 +105,9 @@ class KernelEmitter {
   void masked_store(llvm::Value* raw, const Address& a, const Buffer& buffer);
   void store(const Store& s);
   void atomic_store(const Store& s);
+  llvm::Value* atomic_update(const Store& s);
   llvm::Value* combined(const Store& s, llvm::Value* raw, llvm::Value* value);
-  void exchange_until_kept(const Store& s, llvm::Value* pointer, llvm::Value* value);
+  llvm::Value* exchange_until_kept(const Store& s, llvm::Value* pointer, llvm::Value* value);
   Address address(const Buffer& buffer, const std::vector<Expr>& indices);
   llvm::Value* all_lanes(llvm::Value* mask);
   llvm::Value* safe_pointer(llvm::Value* pointer);

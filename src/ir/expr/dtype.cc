@@ -11,7 +11,7 @@ namespace helve {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DType>, 17> kNames = {{
+constexpr std::array<std::pair<std::string_view, DType>, 18> kNames = {{
     {"index", kIndex},
     {"bool", kBool},
     {"int4", {TypeCode::Int, 4}},
@@ -29,14 +29,16 @@ constexpr std::array<std::pair<std::string_view, DType>, 17> kNames = {{
     {"bfloat16", {TypeCode::BFloat, 16}},
     {"float8_e4m3", {TypeCode::Float8E4M3, 8}},
     {"float8_e5m2", {TypeCode::Float8E5M2, 8}},
+    {"float4_e2m1", {TypeCode::Float4E2M1, 4}},
 }};
 
 // What C, PyTorch and ml_dtypes call some of them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAliases = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAliases = {{
     {"float", "float32"},
     {"double", "float64"},
     {"half", "float16"},
     {"float8_e4m3fn", "float8_e4m3"},
+    {"float4_e2m1fn", "float4_e2m1"},
     {"int", "int32"},
     {"uint", "uint32"},
     {"long", "int64"},

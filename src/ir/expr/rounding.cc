@@ -20,6 +20,7 @@ struct Format {
   int mantissa_bits;
   int bias;
   bool has_infinity;  ///< float8_e4m3 has none: the top exponent holds numbers, all ones is NaN
+  bool has_nan = true;  ///< float4_e2m1 has numbers only: what is too large is its largest one, NaN is -0
 };
 
 Format format_of(DType t) {
@@ -27,6 +28,7 @@ Format format_of(DType t) {
     case TypeCode::BFloat: return {8, 7, 127, true};
     case TypeCode::Float8E4M3: return {4, 3, 7, false};
     case TypeCode::Float8E5M2: return {5, 2, 15, true};
+    case TypeCode::Float4E2M1: return {2, 1, 1, false, false};
     case TypeCode::Float:
       if (t.bits == 16) return {5, 10, 15, true};
       [[fallthrough]];
@@ -36,11 +38,12 @@ Format format_of(DType t) {
 
 double max_finite(const Format& f) {
   const int top = (1 << f.exponent_bits) - (f.has_infinity ? 2 : 1);
-  const int steps = f.has_infinity ? (1 << f.mantissa_bits) - 1 : (1 << f.mantissa_bits) - 2;
+  const int steps = (1 << f.mantissa_bits) - (f.has_infinity || !f.has_nan ? 1 : 2);
   return std::ldexp(1.0 + static_cast<double>(steps) / (1 << f.mantissa_bits), top - f.bias);
 }
 
 double round_small(double value, const Format& f) {
+  if (std::isnan(value) && !f.has_nan) return -0.0;
   if (std::isnan(value) || value == 0) return value;
   const double limit = max_finite(f);
   double rounded = value;
@@ -52,6 +55,7 @@ double round_small(double value, const Format& f) {
     rounded = std::ldexp(std::nearbyint(std::ldexp(value, -unit)), unit);
   }
   if (std::fabs(rounded) <= limit) return rounded;
+  if (!f.has_nan) return std::copysign(limit, value);
   return f.has_infinity ? std::copysign(std::numeric_limits<double>::infinity(), value)
                         : std::numeric_limits<double>::quiet_NaN();
 }
@@ -137,7 +141,7 @@ double float_value(uint64_t bits, DType dtype) {
   if (f.has_infinity && exponent == ones) {
     return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
   }
-  if (!f.has_infinity && exponent == ones && mantissa == (uint64_t{1} << f.mantissa_bits) - 1) {
+  if (!f.has_infinity && f.has_nan && exponent == ones && mantissa == (uint64_t{1} << f.mantissa_bits) - 1) {
     return std::numeric_limits<double>::quiet_NaN();
   }
   if (exponent == 0) return sign * std::ldexp(static_cast<double>(mantissa), 1 - f.bias - f.mantissa_bits);

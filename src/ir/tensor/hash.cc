@@ -99,6 +99,7 @@ class FunctionHasher {
   /// The object is defined here. One object may be defined in several scopes; each definition is a thing of its own.
   template <class T>
   void define(const Ref<T>& object) {
+    if (!object) return;
     numbers_[object.get()] = ++defined_;
     declared_.erase(object.get());
     large_ = {};  // what was known may hold the object under another number

@@ -91,6 +91,7 @@ class Inliner {
   // Definitions: known from here on.
 
   void define(VarRef& var) {
+    if (!var) return;
     const VarRef own = make_var(var->name, var->dtype, called_from(var->span, call_));
     scalars_.emplace(var.get(), Expr(own));
     copies_ = {};

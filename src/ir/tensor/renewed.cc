@@ -16,7 +16,7 @@ void for_each_definition(N& node, F&& f) {
     auto& value = node.*each.member;
     using M = std::remove_cvref_t<decltype(value)>;
     if constexpr (std::is_same_v<M, VarRef> || std::is_same_v<M, BufferRef>) {
-      f(value);
+      if (value) f(value);
     } else if constexpr (std::is_same_v<M, std::vector<VarRef>>) {
       for (auto& each_value : value) f(each_value);
     }

@@ -159,6 +159,20 @@ Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span, S
   return Stmt(n);
 }
 
+Stmt fetch(VarRef previous, BufferRef buffer, std::vector<Expr> indices, Expr value, StoreMode mode, Span span) {
+  HELVE_CHECK(is_atomic(mode) && previous->dtype == buffer->dtype, "what stood before an atomic store has its dtype");
+  Ref<Store> n = make_store<Store>(std::move(buffer), std::move(indices), std::move(value), span);
+  n->mode = mode;
+  n->previous = std::move(previous);
+  return Stmt(n);
+}
+
+VarRef named_by(const Stmt& s) {
+  if (const Bind* n = as<Bind>(s)) return n->var;
+  const Store* n = as<Store>(s);
+  return n ? n->previous : VarRef();
+}
+
 Stmt update(BufferRef buffer, std::vector<Expr> indices, const Operand& value, StoreMode mode, Span span) {
   HELVE_CHECK(is_update(mode), "an update by a mode that is none");
   const Expr old = load(buffer, indices, span);
@@ -218,6 +232,15 @@ Stmt report(bool fault, std::string text, std::vector<std::string> names, std::v
     n.names = std::move(names);
     n.values = std::move(values);
     n.around = around;
+  });
+}
+
+Stmt breakpoint(std::vector<std::string> names, std::vector<Expr> values, std::vector<BufferRef> buffers, Span span) {
+  HELVE_CHECK(names.size() == values.size() + buffers.size(), "a breakpoint needs a name for all that it shows");
+  return make<Breakpoint>(span, [&](Breakpoint& n) {
+    n.names = std::move(names);
+    n.values = std::move(values);
+    for (BufferRef& buffer : buffers) n.buffers.push_back(whole_region(std::move(buffer)));
   });
 }
 

@@ -72,7 +72,7 @@ class Cutter {
       } else {
         step.stmts.push_back(s);
         walk(s, [&](const Stmt& each) {
-          if (const Bind* bind = as<Bind>(each)) own_.insert(bind->var.get());
+          if (const VarRef var = named_by(each)) own_.insert(var.get());
         });
       }
     }
@@ -199,10 +199,11 @@ class Crossings {
   void define(const std::vector<Item>& items) {
     for (const Item& item : items) {
       for (const Stmt& s : item.stmts) {
-        if (const Bind* bind = as<Bind>(s)) {
-          const bool again = bind->var->dtype.is_index() && !has_load(bind->value);
-          names.emplace(bind->var.get(), Name{item.step, bind->var, again ? bind->value : Expr(), {}});
-          order.push_back(bind->var.get());
+        if (const VarRef var = named_by(s)) {
+          const Bind* bind = as<Bind>(s);
+          const bool again = bind && var->dtype.is_index() && !has_load(bind->value);
+          names.emplace(var.get(), Name{item.step, var, again ? bind->value : Expr(), {}});
+          order.push_back(var.get());
         }
         if (const Alloc* n = as<Alloc>(s)) buffers.emplace(n->buffer.get(), item.step);
       }
@@ -228,6 +229,9 @@ class Crossings {
       const TileOp* op = as<TileOp>(each);
       for (size_t i = 0; op && i < op->operands.size(); ++i) {
         if (op->is_region(i)) use(op->region(i).buffer.get(), step);
+      }
+      if (const Breakpoint* n = as<Breakpoint>(each)) {
+        for (const Region& region : n->buffers) use(region.buffer.get(), step);
       }
     });
   }
@@ -290,12 +294,12 @@ class Writer {
         continue;
       }
       own.push_back(s);
-      const Bind* bound = as<Bind>(s);
-      const auto name = bound ? crossings_.names.find(bound->var.get()) : crossings_.names.end();
+      const VarRef var = named_by(s);
+      const auto name = var ? crossings_.names.find(var.get()) : crossings_.names.end();
       if (name == crossings_.names.end() || !name->second.registers) continue;
       const BufferRef& kept = name->second.registers;
       out.push_back(alloc(kept, s->span));
-      own.push_back(store(kept, {Expr(loop_.vars[0]), int_imm(0)}, cast(Expr(bound->var), kept->dtype), s->span));
+      own.push_back(store(kept, {Expr(loop_.vars[0]), int_imm(0)}, cast(Expr(var), kept->dtype), s->span));
     }
     if (own.empty()) return;
     Substitution values;

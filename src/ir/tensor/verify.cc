@@ -357,6 +357,9 @@ class Verifier {
     if (n.is_atomic()) check_atomic_target(operation, *n.buffer, n.span);
     if (n.piece) verify_nontemporal_store(n, lanes_);
     if (n.width) verify_vector_access("T.store_vector", "dst", *n.buffer, n.indices, n.width, lanes_, n.span);
+    if (!n.previous) return;
+    HELVE_CHECK(n.is_atomic(), "a plain store that names what stood before");
+    define(n.previous.get(), n.previous->name);
   }
 
   /// The element is not accessed, so the subscripts may have any value.
@@ -374,6 +377,15 @@ class Verifier {
     if (!kernel_) wrong_scope(operation, "host", "put it inside T.Kernel", n.span);
     if (!tiles_) return;
     wrong_scope(operation, "tile", "put it in a loop over elements, T.Parallel or T.serial", n.span,
+                {tiles_->span, "inside a tile loop subscripts denote tiles"});
+  }
+
+  void check(const Breakpoint& n) {
+    for (const Expr& value : n.values) visit(value, n.span);
+    for (const Region& region : n.buffers) require_known(region.buffer.get(), region.buffer->name);
+    if (!kernel_) wrong_scope("T.breakpoint", "host", "put it inside T.Kernel", n.span);
+    if (!tiles_) return;
+    wrong_scope("T.breakpoint", "tile", "put it in front of the loop, or in a loop over elements", n.span,
                 {tiles_->span, "inside a tile loop subscripts denote tiles"});
   }
 

@@ -183,6 +183,14 @@ Stmt replace_named(const Stmt& s, const BufferMap& buffers) {
   }
   if (const TileStore* n = as<TileStore>(s)) return with_buffer(s, *n, buffers);
   if (const ForTiles* n = as<ForTiles>(s)) return with_buffer(s, *n, buffers);
+  if (const Breakpoint* n = as<Breakpoint>(s)) {
+    const Ref<Breakpoint> copy = copy_with(*n, [&](Breakpoint& out) {
+      bool changed = false;
+      for (Region& region : out.buffers) changed |= replace_in(region.buffer, buffers);
+      return changed;
+    });
+    return copy ? Stmt(copy) : s;
+  }
   if (const TileOp* n = as<TileOp>(s)) {
     Ref<TileOp> copy = make_ref<TileOp>(*n);
     bool changed = false;

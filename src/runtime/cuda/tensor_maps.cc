@@ -37,7 +37,7 @@ bool TensorMaps::describe(const TensorParam& param, const Plan& plan, const Fram
   for (size_t k = 0; k < rank; ++k) {
     const Extent& dim = param.dims[rank - 1 - k];
     const auto* bound = std::get_if<BindSlot>(&dim);
-    const int64_t extent = bound ? frame.slots[static_cast<size_t>(bound->slot)]
+    const int64_t extent = bound ? frame.slots[static_cast<size_t>(bound->slot)] / bound->elements
                                  : evaluate(std::get<ScalarProgram>(dim), frame.slots, &plan.slots);
     if (extent < 1 || extent > kMaxExtent) return false;
     out->extents[k] = static_cast<uint64_t>(extent);

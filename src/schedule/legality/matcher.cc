@@ -23,8 +23,7 @@ std::vector<Expr> children_of(const Expr& e) {
 std::optional<size_t> definition(const AccessModel& model, const Var* var, size_t visit) {
   for (size_t v = visit; v-- > 0;) {
     const Stmt stmt(model.visits[v].stmt);
-    const Bind* bind = as<Bind>(stmt);
-    if (!bind || bind->var.get() != var) continue;
+    if (named_by(stmt).get() != var) continue;
     size_t parent = v;
     while (parent > 0 && model.visits[--parent].end <= v) {
     }
@@ -127,6 +126,7 @@ bool Matcher::same_name(const Var* old, const Var* now) {
   const std::optional<size_t> is = definition(rewrite_.after, now, copy_.now->visit);
   if (!was || !is) return !was && !is && old == now;
   const Stmt one(rewrite_.before.model.visits[*was].stmt), other(rewrite_.after.visits[*is].stmt);
+  if (!as<Bind>(one) || !as<Bind>(other)) return same_statement_at(*was, *is);  // what an atomic store found
   const Expr &value = as<Bind>(one)->value, &new_value = as<Bind>(other)->value;
   if (value->dtype != new_value->dtype || !same(value, new_value)) return false;
   return !changes(value, rewrite_.before.model.constant) || same_statement_at(*was, *is);

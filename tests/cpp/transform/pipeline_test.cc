@@ -66,11 +66,13 @@ TEST(Pipeline, TimesAndStagesFollowTheList) {
     before = stages.stages()[i].function;
   }
   EXPECT_EQ(before, lowered);
-  EXPECT_EQ(times.rows()[0].pass, "join_roles");
-  EXPECT_EQ(times.rows()[1].pass, "lower_updates");
+  EXPECT_EQ(times.rows()[0].pass, "drop_breakpoints");
+  EXPECT_EQ(times.rows()[2].pass, "lower_updates");
+  EXPECT_EQ(times.rows()[3].pass, "pack_elements");
   EXPECT_FALSE(times.rows()[0].changed);
-  EXPECT_FALSE(times.rows()[1].changed);
-  EXPECT_TRUE(times.rows()[2].changed);
+  EXPECT_FALSE(times.rows()[2].changed);
+  EXPECT_FALSE(times.rows()[3].changed);
+  EXPECT_TRUE(times.rows()[4].changed);
 }
 
 TEST(Pipeline, LoweredCodeHoldsNoTiles) {

@@ -11,7 +11,7 @@
 
 namespace helve {
 
-enum class TypeCode : uint8_t { Index, Bool, Int, UInt, Float, BFloat, Float8E4M3, Float8E5M2 };
+enum class TypeCode : uint8_t { Index, Bool, Int, UInt, Float, BFloat, Float8E4M3, Float8E5M2, Float4E2M1 };
 
 struct DType {
   TypeCode code = TypeCode::Index;
@@ -25,6 +25,8 @@ struct DType {
   bool is_signed() const { return code != TypeCode::UInt && code != TypeCode::Bool; }
   /// Floats below 32 bits live in float32 while an expression is evaluated; loads widen, stores and casts round.
   bool is_small_float() const { return is_float() && bits < 32; }
+  /// Do two elements share a byte, the first one in its low half?
+  bool is_packed() const { return bits < 8; }
   /// Bytes of one element in memory (packed types are not addressed singly).
   int64_t bytes() const { return (bits + 7) / 8; }
 

@@ -67,7 +67,7 @@ class Equality {
   }
   template <class T>
   void define_all(const Ref<T>& a, const Ref<T>& b) {
-    define(a.get(), b.get());
+    if (a || b) define(a.get(), b.get());
   }
   template <class T>
   void define_all(const std::vector<T>& a, const std::vector<T>& b) {

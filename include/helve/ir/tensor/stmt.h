@@ -86,12 +86,20 @@ struct Store final : StmtNode {
   /// has run, in accesses of so many bytes that begin at multiples of it; 0: each lane its own. Subscripts name nothing
   /// that the loop's body binds.
   int64_t width = 0;
+  /// Names what stood in the element before, in the buffer's dtype, until the end of the enclosing sequence. Null where
+  /// nobody asks; an atomic store alone may say it.
+  VarRef previous;
   Store() : StmtNode(kKind) {}
   bool is_atomic() const { return helve::is_atomic(mode); }
   bool is_update() const { return helve::is_update(mode); }
   static constexpr auto fields() {
-    return std::tuple{field("mode", &Store::mode),   field("buffer", &Store::buffer), field("indices", &Store::indices),
-                      field("value", &Store::value), field("piece", &Store::piece),   field("width", &Store::width)};
+    return std::tuple{field("mode", &Store::mode),
+                      field("buffer", &Store::buffer),
+                      field("indices", &Store::indices),
+                      field("value", &Store::value),
+                      field("piece", &Store::piece),
+                      field("width", &Store::width),
+                      definition("previous", &Store::previous)};
   }
 };
 
@@ -122,6 +130,20 @@ struct Report final : StmtNode {
   static constexpr auto fields() {
     return std::tuple{field("fault", &Report::fault), field("text", &Report::text), field("names", &Report::names),
                       field("values", &Report::values), field("around", &Report::around)};
+  }
+};
+
+/// Stops a run of the interpreter and shows what is in scope: scalars, then whole buffers. It accesses nothing, since
+/// only who debugs looks. Other targets leave it out.
+struct Breakpoint final : StmtNode {
+  static constexpr StmtKind kKind = StmtKind::Breakpoint;
+  std::vector<std::string> names;  ///< of the values, then of the buffers
+  std::vector<Expr> values;
+  std::vector<Region> buffers;  ///< each whole
+  Breakpoint() : StmtNode(kKind) {}
+  static constexpr auto fields() {
+    return std::tuple{field("names", &Breakpoint::names), field("values", &Breakpoint::values),
+                      field("buffers", &Breakpoint::buffers)};
   }
 };
 
@@ -325,6 +347,10 @@ decltype(auto) dispatch(const Stmt& s, F&& f) {
   __builtin_unreachable();
 }
 
+/// The scalar that the statement itself names until the end of the enclosing sequence, by a Bind or an atomic store;
+/// null if it names none.
+VarRef named_by(const Stmt& s);
+
 // Construction. Nested sequences are flattened; invalid nodes are refused with a code.
 Stmt seq(std::vector<Stmt> stmts, Span span = {});
 Stmt alloc(BufferRef buffer, Span span = {});
@@ -334,6 +360,8 @@ Stmt bind(VarRef var, Expr value, Span span = {});
 /// Converts the value to the buffer's dtype (WrongType) and checks the indices. An update takes a value that may be
 /// stored (WrongType) and that its operator combines with the element (WrongType, MixedTypes).
 Stmt store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {}, StoreMode mode = StoreMode::Write);
+/// An atomic store that names what stood in the element before; `previous` has the buffer's dtype.
+Stmt fetch(VarRef previous, BufferRef buffer, std::vector<Expr> indices, Expr value, StoreMode mode, Span span = {});
 /// An update; a plain number is weak, as an operand of its operator.
 Stmt update(BufferRef buffer, std::vector<Expr> indices, const Operand& value, StoreMode mode, Span span = {});
 /// A store around the caches, in pieces of so many bytes.
@@ -344,6 +372,9 @@ Stmt prefetch(BufferRef buffer, std::vector<Expr> indices, Span span = {});
 /// The first `around` values say where the program is. BadArgument for more than kMostReported values.
 Stmt report(bool fault, std::string text, std::vector<std::string> names, std::vector<Expr> values, int64_t around,
             Span span = {});
+/// One name for each value, then for each buffer.
+Stmt breakpoint(std::vector<std::string> names, std::vector<Expr> values, std::vector<BufferRef> buffers,
+                Span span = {});
 Stmt tile_store(BufferRef buffer, std::vector<Expr> indices, Expr value, Span span = {});
 Stmt for_loop(LoopKind kind, std::vector<VarRef> vars, std::vector<Expr> begins, std::vector<Expr> extents, Stmt body,
               int num_stages = 1, Span span = {}, bool scheduled = false);

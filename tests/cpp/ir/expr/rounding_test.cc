@@ -139,6 +139,24 @@ TEST(Rounding, IntegersRoundOnce) {
   EXPECT_EQ(float_of(~uint64_t{0}, kFloat64), 0x1p64);
 }
 
+TEST(Rounding, FourBitsHoldNumbersOnly) {
+  const DType t = *parse_dtype("float4_e2m1fn");
+  const double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (uint64_t bits = 0; bits < 16; ++bits) {
+    const double value = (bits & 8 ? -1 : 1) * values[bits & 7];
+    EXPECT_EQ(float_value(bits, t), value);
+    EXPECT_EQ(std::signbit(float_value(bits, t)), (bits & 8) != 0);
+    EXPECT_EQ(round_to(value, t), value);
+    EXPECT_EQ(float_bits(value, t), bits);
+  }
+  const std::pair<double, double> rounded[] = {{0.25, 0}, {0.26, 0.5}, {0.75, 1}, {1.25, 1}, {1.75, 2}, {2.5, 2},
+                                               {3.5, 4},  {5, 4},      {5.1, 6},  {7, 6},    {1e9, 6},  {-1e9, -6}};
+  for (const auto& [value, wanted] : rounded) EXPECT_EQ(round_to(value, t), wanted) << value;
+  EXPECT_EQ(round_to(std::numeric_limits<double>::infinity(), t), 6);
+  EXPECT_EQ(float_bits(round_to(std::numeric_limits<double>::quiet_NaN(), t), t), 8U);
+  EXPECT_EQ(extreme_float(t, true), -6);
+}
+
 TEST(Rounding, IntegersWrap) {
   for (const char* name : {"int4", "int8", "int16", "int32", "uint8", "uint16", "uint32"}) {
     const DType dtype = *parse_dtype(name);

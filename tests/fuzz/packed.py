@@ -1,0 +1,48 @@
+"""Memory of which two elements share a byte: stored element by element, copied in whole bytes, and read by conversions.
+
+Operations and targets know such types only in places, so no other statement finds these buffers.
+"""
+
+import program as p
+import scalars
+
+
+class Packed:
+    """Makers of statements, over what `Generator` knows."""
+
+    def packed(self):
+        """A buffer whose elements iterations store, a copy of it, and a buffer of a plain type made from that."""
+        rng = self.aside
+        sizes = [rng.randint(1, 4), 2 * rng.randint(1, 8)]
+        dtype = rng.choice(["int4", "int4", "float4_e2m1"])
+        own = self.declare(self.fresh("Q"), sizes, dtype, rng.choice(["shared", "fragment"]))
+        other = self.declare(self.fresh("Q"), sizes, dtype, "shared")
+        plain = [d for d in self.kinds if d != "bool" and (not scalars.is_float(dtype) or scalars.is_float(d))]
+        out = self.declare(self.fresh("B"), sizes, rng.choice(plain or ["float32"]), rng.choice(["shared", "fragment"]))
+        known, pairs = len(self.indices), [(p.Var(self.fresh("i")), n) for n in sizes]
+        self.indices += [(v, 0, n - 1) for v, n in pairs]
+        at = [v for v, _ in pairs]
+        store = p.Store(own, at, self.packed_value(dtype))
+        kind = rng.choice(["Parallel", "Parallel", "nested"])
+        body = [p.Alloc(own), *self.nest(pairs, [store], kind), p.Alloc(other),
+                p.Op("copy", [p.Region(own), p.Region(other)])]
+        mirrored = [at[0], p.Apply("-", "index", [p.index(sizes[1] - 1), at[1]])]
+        read = p.Load(other, mirrored)
+        if dtype == "int4" and rng.random() < 0.5:
+            read = p.Apply(rng.choice(["+", "-", "*", "max", "&", ">>"]), dtype, [read, p.Load(own, at)])
+            if read.op == ">>":
+                read.args[1] = p.Const(dtype, rng.randint(0, 5))
+        del self.indices[known:]
+        again = [(p.Var(v.name), n) for v, n in pairs]
+        body += [p.Alloc(out), *self.nest(again, [p.Store(out, at, p.Cast(out.dtype, read))], kind)]
+        self.buffers.append(out)
+        return [*body, *self.consumed(out)]
+
+    def packed_value(self, dtype):
+        """What may be stored: any integer wraps, and floats stay in the range of the type."""
+        source = self.aside.choice([d for d in ("int32", "int8", "uint8", "int64") if d in self.kinds] or ["int32"])
+        if dtype == "int4":
+            return p.Cast(dtype, self.value(source, 2))
+        value = p.Apply("&", source, [self.value(source, 1), p.Const(source, 7, True)])
+        small = p.Apply("-", "float32", [p.Cast("float32", value), p.Const("float32", 3.0, True)])
+        return p.Cast(dtype, p.Apply("*", "float32", [small, p.Const("float32", 0.75, True)]))
