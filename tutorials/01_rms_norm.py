@@ -5,7 +5,7 @@ own part of a row; an all-gather over the columns of the mesh collects the parti
 part. The same function runs under the reference interpreter and as machine code, on any mesh and with extents that are
 not multiples of the tiles.
 
-Run it: ``python tutorials/01_rms_norm.py`` (add ``--show lowered|llvm|host|asm`` to print the generated code)
+Run it: ``python tutorials/01_rms_norm.py`` (add ``--show lowered|llvm|plan|asm`` to print the generated code)
 """
 
 # %% The kernel

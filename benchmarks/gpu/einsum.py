@@ -111,7 +111,7 @@ def dynamic_kernel(statement: str, shapes: tuple, arch: str | None = None) -> tu
 
 def launches(kernel: helve.Kernel) -> int:
     """The launches of a call, or of the longer branch of a choice by extents."""
-    return sum(line.lstrip().startswith("launch ") for line in kernel.source("host").splitlines())
+    return sum(line.lstrip().startswith("launch ") for line in kernel.source("plan").splitlines())
 
 
 def allowed(spec: str, operands: list) -> torch.Tensor:

@@ -174,11 +174,13 @@ class Kernel:
         return self._compiled.stages()
 
     def source(self, stage: str = "script") -> str:
-        """The text of a stage: "script", "lowered", "host", of target "llvm" also "llvm" and "asm", of "cuda" also
-        "cuda", "ptx" and "sass", or the name of a pass.
+        """The text of a stage: "script", "lowered", "plan" (the steps of a call), of target "llvm" also "llvm" and
+        "asm", of "cuda" also "host" (the plan as C++ of CUDA's driver and NCCL), "cuda", "ptx" and "sass", or the name
+        of a pass.
 
         Raises:
-            helve.Error: HV0804 for a stage that this kernel does not have; HV0913 for "sass" without nvdisasm.
+            helve.Error: HV0804 for a stage that this kernel does not have; HV0820 for "host" where cores of one process
+                exchange values between launches; HV0913 for "sass" without nvdisasm.
         """
         try:
             return self._text_of(stage)

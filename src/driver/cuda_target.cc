@@ -7,6 +7,7 @@
 
 #include "driver_targets.h"
 #include "helve/codegen/cuda/cuda_module.h"
+#include "helve/codegen/host/call_text.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/print/printer.h"
@@ -146,13 +147,12 @@ class CudaCompiled final : public CompiledKernel {
     toolchain_.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
     runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, options_.arch, toolchain_);
     times_.push_back({cubin.from_cache ? "cuda: load from cache" : "cuda: compile", seconds_since(start)});
-    std::vector<std::string> names;
     for (const CudaKernel& kernel : source.kernels) {
-      names.push_back(kernel.name);
+      names_.push_back(kernel.name);
       if (const auto use = use_of(kernel, cubin, machine_of(options_))) uses_.push_back(*use);
     }
     for (const Diagnostic& warning : cubin.warnings) {
-      if (!is_of_printing(warning, names, host.kernels)) warnings_.push_back(warning);
+      if (!is_of_printing(warning, names_, host.kernels)) warnings_.push_back(warning);
     }
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.
@@ -173,8 +173,8 @@ class CudaCompiled final : public CompiledKernel {
       communicator = std::make_shared<runtime::nccl::NcclCommunicator>(options.gpus, print(own), options.site_packages,
                                                                        options.compares_collectives);
     }
-    executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), std::move(names),
-                                                          toolchain_, unaligned, std::move(communicator));
+    executor_ = std::make_unique<runtime::cuda::Executor>(std::move(host.plan), std::move(cubin), names_, toolchain_,
+                                                          unaligned, std::move(communicator));
   }
 
   void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
@@ -183,7 +183,7 @@ class CudaCompiled final : public CompiledKernel {
   }
 
   std::vector<std::string> stages() const override {
-    std::vector<std::string> out = {"script", "lowered", "host", "cuda", "ptx", "sass"};
+    std::vector<std::string> out = {"script", "lowered", "plan", "host", "cuda", "ptx", "sass"};
     for (const auto& [name, f] : lowered_.stages) {
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
     }
@@ -200,7 +200,9 @@ class CudaCompiled final : public CompiledKernel {
   std::string source(const std::string& stage) const override {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);
-    if (stage == "host") return runtime::to_text(executor_->plan());
+    if (stage == "plan") return runtime::to_text(executor_->plan());
+    if (stage == "host")
+      return call_text(executor_->plan(), {names_, toolchain_.flags.front(), options_.gpus != nullptr});
     if (stage == "narrow_accesses") return print(narrow_accesses(lowered_.function, {}));
     if (stage == "cuda") return emit_cuda(kernels_, {false, true, machine_of(options_)}).text;
     if (stage == "ptx") {
@@ -218,6 +220,7 @@ class CudaCompiled final : public CompiledKernel {
   Lowered lowered_;
   std::vector<KernelSource> kernels_;
   runtime::cuda::CompileOptions toolchain_;
+  std::vector<std::string> names_;  ///< of the kernels
   std::vector<KernelUse> uses_;
   std::unique_ptr<runtime::cuda::Executor> executor_;
 };

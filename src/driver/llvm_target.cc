@@ -58,7 +58,7 @@ class LlvmKernel final : public CompiledKernel {
   }
 
   std::vector<std::string> stages() const override {
-    std::vector<std::string> out = {"script", "lowered", "host", "llvm", "asm"};
+    std::vector<std::string> out = {"script", "lowered", "plan", "llvm", "asm"};
     for (const auto& [name, f] : lowered_.stages) {
       if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
     }
@@ -70,7 +70,7 @@ class LlvmKernel final : public CompiledKernel {
   std::string source(const std::string& stage) const override {
     if (stage == "script") return print(function_);
     if (stage == "lowered") return print(lowered_.function);
-    if (stage == "host") return runtime::to_text(executor_->plan());
+    if (stage == "plan") return runtime::to_text(executor_->plan());
     if (stage == "llvm") return module_->llvm_ir(true);
     if (stage == "asm") return module_->assembly();
     for (const auto& [name, f] : lowered_.stages) {

@@ -43,8 +43,9 @@ OF_CPP = {
         "NcclCallFailed", "DeviceStepLate",
     },
 }
-# Those of programs that take several processes; tests of such state the exact text.
-OF_PROCESSES = {"ArgumentDistribution", "NotOfOwnPart", "ProcessesUnmet", "NcclMissing", "PartDevice", "SharedDevice"}
+# Those of programs that take several processes, or NVRTC; tests beside those of processes state the exact text.
+OF_PROCESSES = {"ArgumentDistribution", "NotOfOwnPart", "ProcessesUnmet", "NcclMissing", "PartDevice", "SharedDevice",
+                "CallText"}
 
 
 @dataclass(frozen=True)

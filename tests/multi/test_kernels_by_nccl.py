@@ -56,9 +56,9 @@ template <class... P> static int run(void (*kernel)(P...), void** at, const unsi
 """
 
 
-def run_on_host(kernels):
+def run_on_host(kernels, behind=""):
     """Lets the fake driver run the CUDA text of kernels on the CPU, and that of their unaligned variants: gives what to
-    call before the first call of each. Process 0 compiles one library for all.
+    call before the first call of each. Process 0 compiles one library for all. `behind` is more text of kernels.
     """
     if not os.environ.get("HELVE_LIBCUDA"):
         return [lambda: None for _ in kernels]
@@ -67,7 +67,7 @@ def run_on_host(kernels):
     source = [f'#include "{HEADER.name}"', WRAPPER]
     for number, kernel in enumerate(kernels):
         narrow = helve.parse(kernel.source("narrow_accesses")).function
-        for variant, text in enumerate((kernel.source("cuda"), _core.cuda_source(narrow, prelude=True)[0])):
+        for variant, text in enumerate((kernel.source("cuda") + behind, _core.cuda_source(narrow, prelude=True)[0])):
             scope = f"{number}_{variant}"
             heads = re.findall(r"__global__ void __launch_bounds__\([^)]*\)\s*(?:#line.*\s*)*(\w+)\(", text)
             own = re.sub("extern __shared__ .*", "", without_ptx(text))  # which is the header's

@@ -44,7 +44,7 @@ def test_calls_are_checked(target):
 
 def test_every_target_has_the_checks_in_its_plan():
     for target in ({}, {"target": "cuda", "arch": "sm_80"}):
-        plan = helve.compile(halves, **target).source("host")
+        plan = helve.compile(halves, **target).source("plan")
         checks = [line.strip() for line in plan.splitlines() if "HV0616" in line]
         assert checks == ["check M == (N * 2) else HV0616", "check (1 <= k) and (k <= 3) else HV0616"], plan
 

@@ -155,7 +155,7 @@ def test_a_plan_shows_its_checks_once():
             for i in T.serial(7):
                 A[i] = B[i]
 
-    lines = helve.compile(main).source("host").splitlines()
+    lines = helve.compile(main).source("plan").splitlines()
     assert [line.strip() for line in lines if "check" in line] == ["check 7 <= M else HV0616"]
 
 

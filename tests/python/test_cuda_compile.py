@@ -45,7 +45,7 @@ def test_the_unaligned_text_compiles():
 @needs_nvrtc
 def test_a_launch_knows_what_its_kernel_relies_on():
     kernel = helve.compile(doubled(4100), target="cuda", arch="sm_90a")
-    assert " aligned [8, 8]" in kernel.source("host")
+    assert " aligned [8, 8]" in kernel.source("plan")
 
 
 def staged(bytes_):

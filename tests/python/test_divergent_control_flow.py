@@ -73,7 +73,7 @@ def test_a_while_loop_until_all_cores_agree(mesh, limit):
     while expected.sum() > limit:
         expected, count = expected // 2, count + 1
     assert np.array_equal(a, expected) and steps[0] == count
-    plan = helve.compile(function, mesh=helve.Mesh(mesh)).source("host")
+    plan = helve.compile(function, mesh=helve.Mesh(mesh)).source("plan")
     assert "read control from control: bool at 0\n" in plan
 
 

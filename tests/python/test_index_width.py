@@ -284,7 +284,7 @@ def test_a_shift_that_a_block_number_limits():
         kernel(a)
         np.testing.assert_array_equal(a[:, :n], np.tril(np.broadcast_to(np.int64(1) << np.arange(n), (n, n)), -1))
     threads = compiled(text, target="cuda", arch="sm_80")
-    assert re.findall("check 0 <= (.*<<.*) else HV0625", threads.source("host")) == ["(1 << N)"]
+    assert re.findall("check 0 <= (.*<<.*) else HV0625", threads.source("plan")) == ["(1 << N)"]
 
 
 def test_a_value_that_is_read_in_a_divided_loop_is_under_its_guards():
@@ -355,7 +355,7 @@ def test_a_uint64_that_is_no_index_is_refused_at_the_call(use, target):
         assert caught.value.code == "HV0615"
         assert str(k) in caught.value.message
     if target == "llvm":
-        assert "scalar k: uint64 below 2^63 -> k" in kernel.source("host")
+        assert "scalar k: uint64 below 2^63 -> k" in kernel.source("plan")
 
 
 @pytest.mark.parametrize("target", ["llvm", "interp"])

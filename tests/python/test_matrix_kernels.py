@@ -128,7 +128,7 @@ def test_a_call_chooses_by_its_rows(options):
     """At both sides of every border, of one kernel."""
     calls = [cases.gemm(M, 1024, 16, "float16", known="NK", **options) for M in (0, 1, 512, 513)]
     kernel = helve.compile(calls[0].function)
-    assert len(re.findall("if M < ", kernel.source("host"))) == len(plans_by_rows(
+    assert len(re.findall("if M < ", kernel.source("plan"))) == len(plans_by_rows(
         None, 1024, "float16", count=None if "batch" in options else 1)) - 1 > 0
     for call in calls:
         arguments = call.arguments()

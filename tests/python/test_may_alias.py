@@ -271,7 +271,7 @@ def test_only_what_is_declared_may_overlap():
         with pytest.raises(helve.Error) as caught:
             kernel(memory[:4], memory[8:12], memory[1:5])
         assert caught.value.code == "HV0611"
-    assert "tensor B: int32[4] read may_alias(A, C)\n" in helve.compile(main).source("host")
+    assert "tensor B: int32[4] read may_alias(A, C)\n" in helve.compile(main).source("plan")
 
 
 def test_declarations_count_for_equality_and_print():

@@ -85,7 +85,7 @@ def test_rms_norm(capsys):
 
 @pytest.mark.parametrize(
     ("stage", "expected"),
-    [("script", "@T.prim_func"), ("lowered", "T.vectorized"), ("host", "all_gather over (y)"), ("llvm", "define "),
+    [("script", "@T.prim_func"), ("lowered", "T.vectorized"), ("plan", "all_gather over (y)"), ("llvm", "define "),
      ("asm", "ret")],
 )  # fmt: skip
 def test_rms_norm_shows_a_stage(stage, expected, capsys):

@@ -278,7 +278,7 @@ def test_an_update_reads_and_writes_its_element():
 
 def effects_of(program):
     """(name, read, written) of each tensor, as the host plan says it."""
-    for line in helve.compile(program, target="llvm").source("host").splitlines():
+    for line in helve.compile(program, target="llvm").source("plan").splitlines():
         words = line.split()
         if words[:1] == ["tensor"]:
             yield words[1].rstrip(":"), "read" in words, "written" in words

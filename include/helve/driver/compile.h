@@ -97,7 +97,7 @@ class CompiledKernel : public std::enable_shared_from_this<CompiledKernel> {
   virtual void call(std::span<const runtime::TensorArgument> tensors, std::span<const runtime::ScalarArgument> scalars,
                     const runtime::CallOptions& options) const = 0;
 
-  /// The text of a stage: "script", "lowered", "host", "llvm", "asm", or the name of a pass. UnknownStage for other
+  /// The text of a stage: "script", "lowered", "plan", "llvm", "asm", or the name of a pass. UnknownStage for other
   /// names.
   virtual std::string source(const std::string& stage) const = 0;
   virtual std::vector<std::string> stages() const = 0;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "element_text.h"
+#include "helve/runtime/cuda/element_text.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "device_boxes_abi.h"
-#include "element_text.h"
+#include "helve/runtime/cuda/element_text.h"
 #include "helve/runtime/cuda/compile.h"
 #include "helve/support/diagnostic.h"
 

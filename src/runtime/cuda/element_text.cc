@@ -1,6 +1,6 @@
 // The text of element types.
 // Floats of 16 bits and less are converted by their fields, since a header of the toolkit may not be there.
-#include "element_text.h"
+#include "helve/runtime/cuda/element_text.h"
 
 #include <fmt/format.h>
 

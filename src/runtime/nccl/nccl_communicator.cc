@@ -24,21 +24,6 @@ constexpr size_t kWorks = 1024;  ///< of plans whose extents differ from call to
 
 bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
 
-/// Is it one collective of NCCL?
-bool is_named(CollectiveKind kind, const CollectiveRequest& r, size_t members) {
-  if (members < 2) return false;
-  switch (kind) {
-    case CollectiveKind::AllGather:
-    case CollectiveKind::Broadcast:
-    case CollectiveKind::Barrier: return true;
-    case CollectiveKind::AllReduce:
-    case CollectiveKind::ReduceScatter: return is_reduced_by_nccl(r.dtype, r.op);
-    case CollectiveKind::AllToAll:
-    case CollectiveKind::Permute: return false;
-  }
-  HELVE_FAIL("an unknown collective");
-}
-
 /// Do the elements of a box lie one after the other, in row-major order?
 bool in_one_piece(std::span<const int64_t> extents, std::span<const int64_t> strides) {
   int64_t inner = 1;
@@ -394,7 +379,7 @@ std::shared_ptr<NcclCommunicator::Work> NcclCommunicator::work_of(CollectiveKind
   if (const auto known = works_.find(key); known != works_.end()) return known->second;
   Group& group = *groups_.at(r.axes);
   auto made = std::make_shared<Work>(kind, r, group);
-  WorkMaker(*made, r, own_).make(is_named(kind, r, group.members.size()));
+  WorkMaker(*made, r, own_).make(is_one_call(kind, r.dtype, r.op, static_cast<int64_t>(group.members.size())));
   const std::vector<int64_t> extents(r.extents.begin(), r.extents.end());
   const std::string what =
       fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),

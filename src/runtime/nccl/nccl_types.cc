@@ -36,4 +36,18 @@ bool is_reduced_by_nccl(DLDataType dtype, ReduceOp op) {
   return dtype.code != kDLFloat || op == ReduceOp::Sum || op == ReduceOp::Prod;
 }
 
+bool is_one_call(CollectiveKind kind, DLDataType dtype, ReduceOp op, int64_t members) {
+  if (members < 2) return false;
+  switch (kind) {
+    case CollectiveKind::AllGather:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::Barrier: return true;
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::ReduceScatter: return is_reduced_by_nccl(dtype, op);
+    case CollectiveKind::AllToAll:
+    case CollectiveKind::Permute: return false;
+  }
+  HELVE_FAIL("an unknown collective");
+}
+
 }  // namespace helve::runtime::nccl

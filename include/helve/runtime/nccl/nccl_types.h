@@ -18,4 +18,7 @@ NcclRedOp nccl_op_of(ReduceOp op);
 /// Does NCCL reduce it as helve does? It passes over NaN in maxima, and rounds small floats at every step.
 bool is_reduced_by_nccl(DLDataType dtype, ReduceOp op);
 
+/// Is a collective of so many members one call of NCCL? All else is sends and receives.
+bool is_one_call(CollectiveKind kind, DLDataType dtype, ReduceOp op, int64_t members);
+
 }  // namespace helve::runtime::nccl

@@ -138,6 +138,12 @@ FAKE(cuCtxGetCurrent, CudaContext* context) {
   return 0;
 }
 
+FAKE(cuCtxGetDevice, int* device) {
+  if (contexts().empty()) return 201;
+  *device = static_cast<int>(reinterpret_cast<uintptr_t>(contexts().back())) - 1;
+  return 0;
+}
+
 FAKE(cuCtxPushCurrent_v2, CudaContext context) {
   contexts().push_back(context);
   return 0;
@@ -254,6 +260,10 @@ FAKE(cuMemFree_v2, DeviceAddress address) {
   return 0;
 }
 
+FAKE(cuMemAllocAsync, DeviceAddress* address, size_t bytes, CudaStream) { return cuMemAlloc_v2(address, bytes); }
+
+FAKE(cuMemFreeAsync, DeviceAddress address, CudaStream) { return cuMemFree_v2(address); }
+
 FAKE(cuMemHostAlloc, void** address, size_t bytes, unsigned flags) {
   if (forbidden()) return 900;
   ENTER(number(bytes) + " flags " + number(flags));
@@ -277,6 +287,38 @@ FAKE(cuMemcpyHtoDAsync_v2, DeviceAddress to, const void* from, size_t bytes, Cud
 FAKE(cuMemcpyDtoHAsync_v2, void* to, DeviceAddress from, size_t bytes, CudaStream stream) {
   ENTER(number(bytes) + " " + of_stream(stream));
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
+
+FAKE(cuMemcpyDtoDAsync_v2, DeviceAddress to, DeviceAddress from, size_t bytes, CudaStream stream) {
+  ENTER(number(bytes) + " " + of_stream(stream));
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
+
+/// CUDA_MEMCPY2D of cuda.h.
+struct PlaneCopy {
+  struct Side {
+    size_t x, y;
+    int kind;
+    const void* host;
+    DeviceAddress device;
+    void* array;
+    size_t pitch;
+  } from, to;
+  size_t width, height;
+};
+static_assert(sizeof(PlaneCopy) == 128);
+
+FAKE(cuMemcpy2DAsync_v2, const PlaneCopy* copy, CudaStream stream) {
+  ENTER(number(copy->width) + " x " + number(copy->height) + " " + of_stream(stream));
+  constexpr int kDevice = 2;
+  if (copy->from.kind != kDevice || copy->to.kind != kDevice) return 1;
+  if (copy->from.pitch < copy->width || copy->to.pitch < copy->width) return 1;
+  for (size_t row = 0; row < copy->height; ++row) {
+    std::memcpy(reinterpret_cast<void*>(copy->to.device + row * copy->to.pitch),
+                reinterpret_cast<const void*>(copy->from.device + row * copy->from.pitch), copy->width);
+  }
   return 0;
 }
 

@@ -164,6 +164,11 @@ FAKE int ncclCommInitRankConfig(NcclComm* comm, int size, NcclUniqueId id, int r
   return join(*comm);
 }
 
+FAKE int ncclCommInitRank(NcclComm* comm, int size, NcclUniqueId id, int rank) {
+  *comm = new ncclComm{id.internal, rank, size};
+  return join(*comm);
+}
+
 FAKE int ncclCommSplit(NcclComm parent, int color, int key, NcclComm* made, NcclConfig*) {
   const int mine[2] = {color, key};
   std::vector<std::vector<char>> all;
