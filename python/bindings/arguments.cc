@@ -32,7 +32,7 @@ namespace {
                   {{"parameter", parameter.name},
                    {"given", kind_of(value)},
                    {"reason", why},
-                   {"dtype", to_string(parameter.dtype)}});
+                   {"dtype", parameter.dtype.is_packed() ? "uint8" : to_string(parameter.dtype)}});
 }
 
 /// The Python error of a failed exchange, as the reason why the value is no array for helve.

@@ -11,8 +11,9 @@ import random
 class _Respell(ast.NodeTransformer):
     """Spells random places of a kernel's text otherwise."""
 
-    def __init__(self, rng, share=0.4):
+    def __init__(self, rng, unsigned, share=0.4):
         self.rng = rng
+        self._unsigned = unsigned
         self.share = share
         self.made = []
         self._subscripts = 0
@@ -89,7 +90,7 @@ class _Respell(ast.NodeTransformer):
             return node
         value, dtype = node.args
         if dtype.value == "index":
-            leaf = isinstance(value, ast.Name) or isinstance(value, ast.Subscript)
+            leaf = isinstance(value, ast.Subscript) or isinstance(value, ast.Name) and value.id not in self._unsigned
             return value if self._subscripts and leaf and self._takes("index") else node
         if _has(value, ast.Subscript) and self._takes("astype"):
             return ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], [])
@@ -125,6 +126,8 @@ def _slices(node):
 def respelled(text, seed):
     """(the text with other spellings, which ones)."""
     tree = ast.parse(text)
-    rewrite = _Respell(random.Random(f"{seed}/spelling"))
+    # A name of an unsigned type takes no negative number beside it.
+    unsigned = {each.arg for each in tree.body[-1].args.args if ast.unparse(each.annotation).startswith("T.uint")}
+    rewrite = _Respell(random.Random(f"{seed}/spelling"), unsigned)
     tree.body[-1] = rewrite.visit(tree.body[-1])
     return ast.unparse(ast.fix_missing_locations(tree)), rewrite.made

@@ -13,7 +13,7 @@ import kernel_cases
 import numpy as np
 import pytest
 from helve import T, _core
-from helve.arguments import numpy_dtype
+from helve.arguments import PACKED, numpy_dtype
 
 M, N = T.dyn("M"), T.dyn("N")
 TARGETS = ["interp", "llvm"]
@@ -126,7 +126,7 @@ def test_a_sequence_of_one_is_one_and_an_empty_one_is_none():
         assert kernel.outputs == () and kernel(a, np.empty_like(a)) is None
 
 
-@pytest.mark.parametrize("dtype", [name for name in _core.dtype_names() if name not in ("index", "int4", "uint4")])
+@pytest.mark.parametrize("dtype", [name for name in _core.dtype_names() if name not in ("index", *PACKED)])
 def test_every_dtype_of_numpy(dtype):
     a = np.array([0, 1, 1], numpy_dtype(dtype))
     b = helve.compile(copying(dtype), "interp", out="B")(a)

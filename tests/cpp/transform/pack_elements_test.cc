@@ -22,7 +22,7 @@ K_pairs = T.dyn("K_pairs")
 
 @T.prim_func
 def main(W: T.Tensor((K_pairs,), "uint8"), OUT: T.Tensor((K_pairs * 2,), "int32")):
-    with T.Kernel(1) as b:
+    with T.Kernel(1) as bx:
         for i in T.serial(K_pairs * 2):
             OUT[i] = T.cast(T.cast(T.cast(W[i // 2], "int32") << T.cast(28 - i % 2 * 4, "int32") >> 28, "int8"), "int32")
 )");
@@ -31,8 +31,7 @@ def main(W: T.Tensor((K_pairs,), "uint8"), OUT: T.Tensor((K_pairs * 2,), "int32"
 TEST(PackElements, AStoreOfHalfAByteIsRefused) {
   const BufferRef w = param("W", kInt4, {8});
   const VarRef i = make_var("i");
-  const FunctionRef f =
-      function("main", {w}, one_block({serial(i, idx(8), {store(w, {i}, cast(Expr(i), kInt4))})}));
+  const FunctionRef f = function("main", {w}, one_block({serial(i, idx(8), {store(w, {i}, cast(Expr(i), kInt4))})}));
   try {
     pack_elements(f, {});
     FAIL() << "two executors may store one byte";
