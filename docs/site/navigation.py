@@ -29,6 +29,7 @@ PARTS = [
             "tutorials/01_rms_norm.py",
             "docs/distribution.md",
             "docs/dtensor.md",
+            "docs/tutorials/start_processes.md",
             "tutorials/04_processes.py",
         ],
     ),

@@ -54,6 +54,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"lower_updates", lower_updates},  // T.update becomes a store of the old value and the new one
       {"pack_elements", pack_elements},  // elements of which two share a byte become bytes
       {"split_mesh_kernels", split_mesh_kernels},  // collectives that memory decides about move to the host body
+      {"cut_kernels", cut_kernels},  // where cores are GPUs, every loop over iterations is a kernel
       {"spread_cores", spread_cores},  // where cores are GPUs, their iterations become blocks
       {"lower_tile_loops", lower_tile_loops},  // tile statements become loops over elements
       {"erase_tiles", erase_tiles},  // buffers keep their logical shape, registers have no order

@@ -9,9 +9,9 @@
 // right. How many blocks there are changes no result: it is the number of iterations, where the host knows it, else a
 // few for each multiprocessor.
 #include <algorithm>
-#include <optional>
 
-#include "helve/analysis/effects.h"
+#include "core_loop.h"
+#include "helve/analysis/early_copies.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
 
@@ -21,26 +21,13 @@ namespace {
 
 constexpr int64_t kBlocksOfMultiprocessor = 8;
 
-std::vector<Stmt> statements(const Stmt& s) {
-  if (const Seq* n = as<Seq>(s)) return n->stmts;
-  return {s};
-}
-
-bool is_of_device(const Buffer& b) { return b.scope == MemoryScope::Global || b.scope == MemoryScope::Param; }
-
-bool reports(const Stmt& s) {
-  bool out = false;
-  walk(s, [&](const Stmt& inner) { out |= as<Report>(inner) != nullptr; });
-  return out;
-}
-
 class CoreSpreader {
  public:
   CoreSpreader(const Kernel& kernel, const Function& f, const Machine& machine)
       : kernel_(kernel), f_(f), machine_(machine) {}
 
   Stmt run() const {
-    const For* loop = only_loop();
+    const For* loop = core_loop(statements_of(kernel_.body), f_.may_alias);
     if (loop == nullptr) return Stmt(&kernel_);
     const Expr blocks = count_of(*loop);
     if (const int64_t* known = int_value(blocks); known && *known <= 1) return Stmt(&kernel_);
@@ -52,26 +39,6 @@ class CoreSpreader {
   }
 
  private:
-  /// The Persistent loop of the kernel, if every block may execute all that stands around it.
-  const For* only_loop() const {
-    const For* out = nullptr;
-    const std::unordered_set<const Buffer*> written = written_memory(kernel_.body, f_.may_alias);
-    for (const Stmt& s : statements(kernel_.body)) {
-      const For* loop = as<For>(s);
-      if (loop && loop->loop == LoopKind::Persistent) {
-        if (out != nullptr) return nullptr;
-        out = loop;
-        continue;
-      }
-      const std::vector<BufferEffect> effects = buffer_effects(s);
-      const bool is_own = std::all_of(effects.begin(), effects.end(), [&](const BufferEffect& each) {
-        return !is_of_device(*each.buffer) || (!each.written && !written.contains(each.buffer.get()));
-      });
-      if (!is_own || reports(s)) return nullptr;
-    }
-    return out;
-  }
-
   /// The number of blocks: of iterations, if neither memory nor the kernel decides about it.
   Expr count_of(const For& loop) const {
     int64_t constant = 1;

@@ -27,7 +27,7 @@ USED_OTHERWISE = {
     "pytest-xdist": ("tests/run.py", '"--dist"'),
 }
 # Libraries that are used where the user's program brings them, never required.
-OPTIONAL = {"cupy", "torch"}
+OPTIONAL = {"cupy", "distributed", "ray", "torch"}
 
 
 def name_of(requirement):

@@ -84,7 +84,10 @@ def spread(body):
     mesh = helve.Mesh((2, 1))
     function = body(mesh)
     helve.testing.check_stages(function, lambda: [np.arange(64, dtype="float32").reshape(2, 32),
-                                                  np.zeros((2, 32), "float32")], mesh)
+                                                  np.ones((2, 32), "float32")], mesh)
+    helve.testing.check_stages(function, lambda: [np.arange(64, dtype="float32").reshape(2, 32),
+                                                  np.ones((2, 32), "float32")], mesh, target="cuda", arch="sm_90a",
+                               cores="devices")
     return grids(stages(function, mesh)["spread_cores"])
 
 
@@ -116,8 +119,9 @@ def test_bounds_that_the_core_decides_take_a_number_of_blocks():
     assert spread(loop) == [f"2, 1, {8 * 132}"]
 
 
-def test_what_stands_around_the_loop_keeps_one_block():
-    """A store beside the loop would be made by every block, and two loops would have to wait for each other."""
+def test_loops_and_what_stands_beside_them_are_kernels_of_their_own():
+    """Two loops of one kernel would have to wait for each other, and a store beside a loop would be made by every
+    block."""
 
     def beside(mesh):
         @T.prim_func(mesh=mesh)
@@ -133,14 +137,92 @@ def test_what_stands_around_the_loop_keeps_one_block():
         @T.prim_func(mesh=mesh)
         def main(A: T.Tensor((2, 32), "float32"), B: T.Tensor((2, 32), "float32")):
             with T.Kernel(2, 1) as (r, c):
-                for i in T.Persistent([32]):
-                    B[r, i] = A[r, i]
+                row = T.alloc_shared((4,), "float32")
+                half = r * 16
+                T.fill(row, 3.0)
+                for i in T.Persistent([8]):
+                    T.copy(A[r, i * 4 : i * 4 + 4], row)
+                    T.copy(row, B[r, i * 4 : i * 4 + 4])
                 for i in T.Persistent([16]):
-                    B[r, i] = B[r, i] + B[r, 31 - i]
+                    B[r, i] = B[r, i] + B[r, 31 - i] + T.cast(half, "float32")
 
         return main
 
-    assert spread(beside) == ["2, 1"] and spread(two) == ["2, 1"]
+    def three(mesh):
+        @T.prim_func(mesh=mesh)
+        def main(A: T.Tensor((2, 32), "float32"), B: T.Tensor((2, 32), "float32")):
+            with T.Kernel(2, 1) as (r, c):
+                total = T.alloc_local((1,), "float32")
+                for i in T.Persistent([32]):
+                    B[r, i] = A[r, i] + 1.0
+                total[0] = 0.0
+                for i in T.serial(32):
+                    total[0] += B[r, i]
+                B[r, 0] = total[0]
+                for i in T.Persistent([16]):
+                    B[r, i + 16] = B[r, i + 16] - B[r, i]
+
+        return main
+
+    assert spread(beside) == ["2, 1", "2, 1, 16"]
+    assert spread(two) == ["2, 1, 8", "2, 1, 16"]
+    assert spread(three) == ["2, 1, 32", "2, 1", "2, 1, 16"]
+
+
+def test_what_private_memory_carries_keeps_a_kernel_whole():
+    def carried(mesh):
+        @T.prim_func(mesh=mesh)
+        def main(A: T.Tensor((2, 32), "float32"), B: T.Tensor((2, 32), "float32")):
+            with T.Kernel(2, 1) as (r, c):
+                first = T.alloc_local((1,), "float32")
+                first[0] = B[r, 0] + A[r, 0]
+                for i in T.Persistent([c]):  # no iteration, after which nothing would be there
+                    B[r, i] = A[r, i]
+                B[r, 0] = first[0]
+
+        return main
+
+    def loaded(mesh):
+        @T.prim_func(mesh=mesh)
+        def main(A: T.Tensor((2, 32), "float32"), B: T.Tensor((2, 32), "float32")):
+            with T.Kernel(2, 1) as (r, c):
+                first = B[r, 0] + A[r, 0]
+                for i in T.Persistent([31]):
+                    B[r, i] = A[r, i] + first
+
+        return main
+
+    assert spread(carried) == ["2, 1"] and spread(loaded) == ["2, 1"]
+
+
+def test_the_loops_between_two_collectives_are_spread():
+    """What a segment restores and saves stands beside its loops."""
+    mesh = helve.Mesh((2, 2))
+
+    @T.prim_func(mesh=mesh)
+    def main(A: T.Tensor((2, 2, 32), "int32"), S: T.Tensor((2, 2, 4), "int32")):
+        with T.Kernel(2, 2) as (r, c):
+            part = T.alloc_shared((4,), "int32")
+            whole = T.alloc_shared((4,), "int32")
+            for i in T.Persistent([32]):
+                A[r, c, i] = A[r, c, i] + i
+            for i in T.Persistent([16]):
+                A[r, c, i] = A[r, c, i] + A[r, c, 31 - i]
+            for k in T.Parallel(4):
+                part[k] = A[r, c, k]
+            T.comm.all_reduce(part, whole, axis="y")
+            for k in T.Parallel(4):
+                S[r, c, k] = whole[k]
+            for i in T.Persistent([8]):
+                A[r, c, i] = A[r, c, i] * 2
+            for k in T.Parallel(4):
+                S[r, c, k] = S[r, c, k] + A[r, c, k]
+
+    made = stages(main, mesh)
+    assert grids(made["split_mesh_kernels"]) == ["2, 2"] * 2
+    assert grids(made["spread_cores"]) == ["2, 2, 32", "2, 2, 16", "2, 2", "2, 2", "2, 2, 8", "2, 2"]
+    helve.testing.check_stages(main, lambda: [np.arange(128, dtype="int32").reshape(2, 2, 32),
+                                              np.zeros((2, 2, 4), "int32")], mesh)
 
 
 LOWERED = """

@@ -30,6 +30,7 @@ FunctionRef drop_breakpoints(const FunctionRef& f, const PassOptions& options);
 FunctionRef pack_elements(const FunctionRef& f, const PassOptions& options);
 FunctionRef lower_updates(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_mesh_kernels(const FunctionRef& f, const PassOptions& options);
+FunctionRef cut_kernels(const FunctionRef& f, const PassOptions& options);
 FunctionRef spread_cores(const FunctionRef& f, const PassOptions& options);
 FunctionRef stage_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef version_kernels(const FunctionRef& f, const PassOptions& options);
