@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_redistribution_by_nccl import GPUS
+from test_redistribution_by_nccl import require_gpus
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "start_processes.md").read_text()
@@ -85,7 +85,7 @@ def test_dask(run):
     assert_says(run(sys.executable, "on_dask.py"), 2)
 
 
-@pytest.mark.skipif(GPUS < 2, reason="fewer than 2 GPUs")
 def test_torchrun_on_gpus(run):
+    require_gpus(2)
     done = run(found("torchrun"), "--nproc-per-node", 2, "product.py", "cuda", environment={"NCCL_NVLS_ENABLE": "0"})
     assert_says(done, 2)

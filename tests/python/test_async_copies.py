@@ -275,7 +275,7 @@ def test_why_a_copy_stays():
     assert refusal(f"{use}\nT.copy(A[k, :], X)")["copy to 'X'"] == "'X' is used in front of the copy"
     assert refusal("T.copy(A[k, :], X)\nT.copy(X, A[7 - k, :])")["copy to 'X'"] == "'A' is written in the loop"
     assert refusal("T.copy(A[k, :], X)", "        T.copy(X, B)")["copy to 'X'"] == "'X' is used outside of the loop"
-    assert refusal(f"p = T.index(P[k])\nT.copy(A[p, :], X)\n{use}")["copy to 'X'"] == (
+    assert refusal(f"p = T.index(P[k])\nT.copy(A[p, :], X)\n{use}\nP[7 - k] = 1")["copy to 'X'"] == (
         "its operands use 'p', which is read in the loop")
     assert refusal(f"T.copy(A[T.index(P[k]), :], X)\nP[7 - k] = 1\n{use}")["copy to 'X'"] == (
         "its operands use 'P', which is written in the loop")

@@ -1,5 +1,6 @@
 """Breakpoints: the interpreter stops with what is in scope, other targets leave them out."""
 
+import os
 import sys
 import warnings
 
@@ -118,7 +119,7 @@ helve.compile(double, target="interp")(a)
 print(a)
 """)
     done = subprocess.run([sys.executable, str(path)], input="p (i, x)\nc\np A.tolist()\nc\n", text=True,
-                          capture_output=True, check=True)
+                          capture_output=True, check=True, env={**os.environ, "PYTHONBREAKPOINT": ""})
     assert f"> {path}(9)double()" in done.stdout
     assert "(0, 1.5)" in done.stdout and "[3.0, 2.5]" in done.stdout
     assert done.stdout.endswith("[3. 5.]\n")

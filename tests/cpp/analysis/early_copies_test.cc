@@ -87,10 +87,11 @@ TEST_F(EarlyCopies, EveryIterationFillsTheSamePlace) {
 
 TEST_F(EarlyCopies, ItsOperandsAreKnownWhenTheLoopBegins) {
   const Expr element = load(n, {Expr(k)});
-  // A name is as good as its value, unless the value is read.
+  // A name is as good as its value, unless the loop changes what it reads.
   EXPECT_EQ(verdicts({bind(v, Expr(k) + idx(1)), copy(row(Expr(v)), whole_region(x)), use(x)}), "1");
-  EXPECT_EQ(verdicts({bind(c, element), copy(row(cast(Expr(c), kIndex)), whole_region(x)), use(x)}),
-            "1: its operands use 'c', which is read in the loop");
+  const Stmt named = copy(row(cast(Expr(c), kIndex)), whole_region(x)), change = store(n, {idx(0)}, int_imm(1, kInt32));
+  EXPECT_EQ(verdicts({bind(c, element), named, use(x)}), "1");
+  EXPECT_EQ(verdicts({bind(c, element), named, use(x), change}), "1: its operands use 'c', which is read in the loop");
   EXPECT_EQ(verdicts({copy(row(cast(element, kIndex)), whole_region(x)), use(x)}), "0");
   EXPECT_EQ(verdicts({copy(row(cast(element, kIndex)), whole_region(x)), store(n, {idx(0)}, int_imm(1, kInt32))}),
             "0: its operands use 'n', which is written in the loop");
