@@ -104,10 +104,10 @@ class Rotation final : public ScopedRewriter {
 
   /// The statements of a body, with values in the place of its names, which another turn has not; a name of what memory
   /// holds stays.
-  static std::vector<Stmt> unnamed(const Stmt& body) {
+  static std::vector<Stmt> unnamed(const std::vector<Stmt>& body) {
     std::vector<Stmt> out;
     Substitution values;
-    for (const Stmt& s : statements_of(body)) {
+    for (const Stmt& s : body) {
       const Stmt known = values.empty() ? s : substitute(s, values);
       const Bind* name = as<Bind>(known);
       const bool stands = name && !has_load(name->value) && add_value(values, name->var, name->value);
@@ -118,8 +118,9 @@ class Rotation final : public ScopedRewriter {
 
   /// The parts of the loop's body; nothing if it has another form.
   std::optional<Turn> turn_of(const For& loop) const {
-    const std::vector<Stmt> body = unnamed(loop.body);
-    if (std::none_of(body.begin(), body.end(), is_release)) return std::nullopt;
+    const std::vector<Stmt> written = statements_of(loop.body);
+    if (std::none_of(written.begin(), written.end(), is_release)) return std::nullopt;
+    const std::vector<Stmt> body = unnamed(written);
     std::vector<size_t> products;
     for (size_t i = 0; i < body.size(); ++i) {
       if (body[i]->kind == StmtKind::Alloc || body[i]->kind == StmtKind::Bind) return std::nullopt;

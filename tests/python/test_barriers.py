@@ -175,3 +175,31 @@ def test_a_loop_whose_bound_its_body_writes_waits_inside():
                       "for j in T.serial(T.cast(C[0], 'index')):\n"
                       "    X[j] = 1", 'C: T.Tensor((1,), "int32"), X: T.Tensor((8,), "int32")')
     check(function, lambda: [np.full(1, 3, "int32"), np.zeros(8, "int32")], [1, 1, 0, 0, 0, 0, 0, 0])
+
+
+PLACED = """
+M = T.dyn("M")
+B = T.dyn("B")
+
+@T.prim_func
+def main(O: T.Tensor((M, 64), "float32"), X: T.Tensor((B,), "float32"), P: T.Tensor((B,), "int32"), longest: T.int32):
+    with T.Kernel(132, threads=256):
+        o = T.alloc_fragment((128, 64), "float32")
+        for t, z in T.Persistent([T.ceildiv(longest, 128), B - 1]):
+            first = T.max({first}, 0)
+            L = T.min(T.index(longest) + z * 3, M) - first
+            i = (T.ceildiv(longest, 128) - 1 - t) * 128
+            T.fill(o, X[z])
+            for m, n in T.Parallel(128, 64):
+                if i + m < L:
+                    O[first + i + m, n] = o[m, n]
+"""
+
+
+@pytest.mark.parametrize(("first", "codes"), [("z * 100", ["HV0928"]), ("T.index(P[z])", [])])
+def test_what_is_not_decided_is_told_apart_from_what_data_decide(first, codes):
+    """Places that are counted may be apart, which the budget does not suffice to see; places in memory are anywhere."""
+    function = helve.parse(PLACED.format(first=first))
+    warnings = _core.lowering_warnings(function.function, target="cuda", arch="sm_90a")
+    assert [each.code for each in warnings] == codes
+    assert "T.sync_threads()" in _core.print(_core.lowering_stages(function.function, None, 1, "cuda", "sm_90a")[-1][1])

@@ -2,6 +2,7 @@
 // The cheap tests come first and decide most pairs.
 #include "conflicts.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "helve/analysis/instance_pair.h"
@@ -30,18 +31,29 @@ class Pair {
     if (!carried) return;
     for (const VarRange& range : a.loop->ranges) two_.separate(range.var);
     // A name has a different value in each iteration.
-    size_t names = 0;
+    const auto is_of_iteration = [&](const Expr& node) {
+      const Var* var = as<Var>(node);
+      return var && table.depth_of(var) == a.loop->depth;
+    };
     const auto name = [&](const Expr& e) {
       if (!e) return;
       walk(e, [&](const Expr& node) {
-        const Var* var = as<Var>(node);
-        if (!var || table.depth_of(var) != a.loop->depth) return;
-        two_.separate(VarRef(var));
-        ++names;
+        if (is_of_iteration(node)) two_.separate(VarRef(as<Var>(node)));
       });
     };
-    for (const Expr& index : a.indices) name(index);
-    is_anywhere_ = names > 0;
+    const auto is_counted = [&](const Var* var) {
+      return std::any_of(a.loop->ranges.begin(), a.loop->ranges.end(),
+                         [&](const VarRange& range) { return range.var.get() == var; });
+    };
+    for (const Expr& index : a.indices) {
+      name(index);
+      if (!index) continue;
+      walk(index, [&](const Expr& node) {
+        depends_on_data_ |= is_of_iteration(node) && !is_counted(as<Var>(node));
+        if (node->kind != ExprKind::Load) return;
+        walk(node, [&](const Expr& part) { depends_on_data_ |= is_of_iteration(part); });
+      });
+    }
     for (const Expr& condition : a.conditions) name(condition);
     for (const VarRange& range : a.inner) {
       name(range.begin);
@@ -72,8 +84,8 @@ class Pair {
     return false;
   }
 
-  /// Does an element of the earlier iteration depend on a name, whose value there is not known?
-  bool is_anywhere() const { return is_anywhere_; }
+  /// Does an element of the earlier iteration depend on what memory holds for it, which may be anything?
+  bool depends_on_data() const { return depends_on_data_; }
 
   /// The condition under which they conflict, over `vars`. If there are many guards, each part is simplified under the
   /// ranges alone, not under the parts before it.
@@ -127,7 +139,7 @@ class Pair {
   const BlockAccess& a_;
   const BlockAccess& b_;
   bool carried_;
-  bool is_anywhere_ = false;
+  bool depends_on_data_ = false;
   PathConditions query_;
   InstancePair two_;
 };
@@ -282,7 +294,7 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
     if (box) hopeful_.insert(*box);
     return out = Conflict::None;
   }
-  if (answer.reason == kOverBudget && !pair.is_anywhere()) return out;
+  if (answer.reason == kOverBudget && !pair.depends_on_data()) return out;
   const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;
   return out = certain ? Conflict::Certain : Conflict::Possible;
 }
