@@ -132,8 +132,7 @@ bool takes_part(const CollectiveRequest& r, int64_t core) {
 
 void HostCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
   if (kind == CollectiveKind::Barrier) return;  // a step begins when all tasks of the step before have ended
-  const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
-  Exchange exchange(r, reduces);
+  Exchange exchange(r, reduces(kind));
   // A group's first member represents it.
   CoreGroups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
   std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });

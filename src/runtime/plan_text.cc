@@ -8,6 +8,8 @@
 
 namespace helve::runtime {
 
+bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
+
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::AllGather: return "all_gather";

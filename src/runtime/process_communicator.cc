@@ -160,10 +160,9 @@ void ProcessCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
   // What nothing moves in still keeps the members together.
   if (kind == CollectiveKind::Barrier)
     return processes_->begin(step, poll, ProcessGroup::Part::Takes, true, form.members);
-  const bool reduces = kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
   CollectiveRequest of_all = r;  // this process makes its side of the moves of others too
   of_all.cores = {};
-  OwnMoves moves(r, own_, reduces);
+  OwnMoves moves(r, own_, reduces(kind));
   list_moves(kind, of_all, form.group, moves);
   processes_->run(step, poll, [&] { moves.run(*processes_, poll); }, form.members);
 }

@@ -53,6 +53,16 @@ def compile_cubin(text, arch):
     return cubin.raw, message
 
 
+def assert_fits_registers(text, arch, kernel=None):
+    """NVRTC has nothing to say about products of warpgroups, and the kernel, or each, needs no stack and no spills."""
+    _, log = compile_cubin(text, arch)
+    assert not re.search(r"\bC7[56]\d\d\b", log), log
+    own = log
+    if kernel is not None:
+        own = log.partition(f"Compiling entry function '{kernel}'")[2].partition("Compiling entry function")[0]
+    assert {*re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", own)} == {"0"}, log
+
+
 def assert_compiles(text, in_registers=True, architectures=ARCHITECTURES):
     """For each architecture, without spills or warnings, and without memory of a thread's own where all is said to fit
     registers.

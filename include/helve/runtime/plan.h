@@ -255,6 +255,7 @@ void verify(const Plan& plan, int64_t kernel_count);
 std::string to_text(const Plan& plan);
 
 std::string_view name_of(CollectiveKind kind);  ///< "all_gather"
+bool reduces(CollectiveKind kind);
 std::string_view name_of(ReduceOp op);  ///< "sum"
 
 }  // namespace helve::runtime

@@ -20,6 +20,16 @@ def begin(o, top, total):
 
 
 @T.macro
+def mask(s, first, keys, seen, causal):
+    """Scores of a tile of keys from `first` on: those behind the last key, or behind the `seen` + m of row m, are -inf.
+    """
+    if first + s.shape[1] > T.min(keys, seen):
+        for m, n in T.Parallel(s.shape[0], s.shape[1]):
+            if first + n >= (T.min(keys, seen + m) if causal else keys):
+                s[m, n] = -T.infinity("float32")
+
+
+@T.macro
 def weigh(s, p, o, top, before, total, part, to_log2):
     """Scores `s` of a tile of keys become weights `p`; sums and totals so far are scaled to the new maxima."""
     T.copy(top, before)

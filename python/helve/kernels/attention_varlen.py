@@ -10,7 +10,7 @@ import math
 
 from helve import T
 from helve.kernels.attention_plan import check_attention, plan_attention
-from helve.kernels.attention_steps import begin, divide, log_of_sum, weigh
+from helve.kernels.attention_steps import begin, divide, log_of_sum, mask, weigh
 
 
 def attention_varlen(heads: int, head: int = 128, dtype: str = "bfloat16", *, heads_kv: int | None = None,
@@ -76,10 +76,7 @@ def attention_varlen(heads: int, head: int = 128, dtype: str = "bfloat16", *, he
                     T.copy(K[at : at + columns, h // group, :], k)
                     T.copy(V[at : at + columns, h // group, :], v)
                     T.gemm(q, k, s, transpose_B=True, clear=True, dispatch=plan.dispatch)
-                    if j * columns + columns > T.min(N, seen):
-                        for m, n in T.Parallel(rows, columns):
-                            if j * columns + n >= (T.min(N, seen + m) if causal else N):
-                                s[m, n] = -T.infinity("float32")
+                    mask(s, j * columns, N, seen, causal)
                     weigh(s, p, o, top, before, total, part, to_log2)
                     T.gemm(p, v, o, dispatch=plan.dispatch)
                 divide(o, total)

@@ -215,6 +215,15 @@ def shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
+def require_elements(context: Context, operation: str, span: _core.Span, remedy: str) -> None:
+    """Refuses what looks at elements in a host body, and in a loop over tiles with the remedy."""
+    if context.kernel_vars is None:
+        raise error("OperationScope", span, operation=operation, scope="host", remedy="put it inside T.Kernel")
+    if context.tile_loops:
+        raise error("OperationScope", span, operation=operation, scope="tile", remedy=remedy,
+                    notes=[_core.Note("inside a tile loop subscripts denote tiles", context.tile_loops[-1])])
+
+
 def check_depth(context: Context, tree: ast.AST) -> None:
     """Refuses a tree that is nested deeper than DEPTH_LIMIT; the place is that of the first node beyond it.
 

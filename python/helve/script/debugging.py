@@ -10,9 +10,8 @@ import builtins
 from typing import Any
 
 from helve import _core, language
-from helve.errors import error
 from helve.script.arguments import match
-from helve.script.context import Context
+from helve.script.context import Context, require_elements
 from helve.script.expressions import Expressions
 from helve.script.scope import Binding, Scope
 from helve.script.values import number
@@ -33,12 +32,7 @@ def breakpoint(expressions: Expressions, call: ast.Call) -> _core.Stmt:  # noqa:
     span = context.span(call.func)
     function = language.breakpoint
     arguments = match(context, function, call)
-    if context.kernel_vars is None:
-        raise error("OperationScope", span, operation=function.text, scope="host", remedy="put it inside T.Kernel")
-    if context.tile_loops:
-        raise error("OperationScope", span, operation=function.text, scope="tile",
-                    remedy="put it in front of the loop, or in a loop over elements",
-                    notes=[_core.Note("inside a tile loop subscripts denote tiles", context.tile_loops[-1])])
+    require_elements(context, function.text, span, "put it in front of the loop, or in a loop over elements")
     node = arguments.get("shown")
     shown = _in_scope(context) if node is None else _given(expressions, node)
     values = {name: value for name, value in shown.items() if isinstance(value, _core.Expr)}

@@ -12,13 +12,14 @@ from helve import _core, language
 from helve.errors import Error, error
 from helve.script import asserted, operations
 from helve.script.arguments import Arguments, match
-from helve.script.context import Context, quote
+from helve.script.context import quote, require_elements
 from helve.script.expressions import Expressions
 from helve.script.values import number
 
 _LINE = 16  # elements of a tile in a line
 _DIMS = "ijklmnpqr"
 _TEXT = "write one line of printable text"
+_ELEMENTS = "put it in a loop over elements, T.Parallel or T.serial"
 
 
 def assertion(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
@@ -33,7 +34,7 @@ def assertion(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     expressions.require_condition(node, condition)
     text = _text(expressions, arguments, "message", quote(node)[1:-1])
     span = context.span(node)
-    _require_kernel(context, function, span)
+    require_elements(context, function.text, span, _ELEMENTS)
     values = [*context.iteration, *_names(expressions, node)]
 
     def fault(more: asserted.Named) -> _core.Stmt:
@@ -50,8 +51,9 @@ def assertion(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
 
 def fail(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     """A fault."""
-    arguments = match(expressions.context, language.fail, call)
-    _require_kernel(expressions.context, language.fail, expressions.context.span(call.func))
+    context = expressions.context
+    arguments = match(context, language.fail, call)
+    require_elements(context, language.fail.text, context.span(call.func), _ELEMENTS)
     if not arguments.rest:
         raise _missing(expressions, arguments, "values")
     text = _literal(expressions, language.fail, "values", arguments.rest[0])
@@ -62,7 +64,7 @@ def printing(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
     """A line with the values, or lines with the elements of a tile."""
     context, function = expressions.context, language.print
     arguments = match(context, function, call)
-    _require_kernel(context, function, context.span(call.func))
+    require_elements(context, function.text, context.span(call.func), _ELEMENTS)
     nodes, text = arguments.rest, ""
     if nodes and isinstance(expressions.evaluate(nodes[0]) if isinstance(nodes[0], ast.Constant) else None, str):
         text, nodes = _literal(expressions, function, "values", nodes[0]), nodes[1:]
@@ -73,16 +75,6 @@ def printing(expressions: Expressions, call: ast.Call) -> list[_core.Stmt]:
         raise context.bad_argument(tiles[0], function.text, "values", "it is a tile, and there are other values",
                                    "print a tile by a call of its own")
     return [_tile(expressions, arguments, text or quote(tiles[0])[1:-1], tiles[0])]
-
-
-def _require_kernel(context: Context, function: Any, span: _core.Span) -> None:
-    """Refuses the call in a host body and in a loop over tiles."""
-    if context.kernel_vars is None:
-        raise error("OperationScope", span, operation=function.text, scope="host", remedy="put it inside T.Kernel")
-    if context.tile_loops:
-        raise error("OperationScope", span, operation=function.text, scope="tile",
-                    remedy="put it in a loop over elements, T.Parallel or T.serial",
-                    notes=[_core.Note("inside a tile loop subscripts denote tiles", context.tile_loops[-1])])
 
 
 def _made(function: Any, text: str, names: list[str], values: list[_core.Expr], around: int,

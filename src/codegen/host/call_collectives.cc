@@ -24,8 +24,6 @@ using runtime::ScalarProgram;
 
 namespace {
 
-bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
-
 /// Do the elements of a box lie one after the other, whatever the extents are that are not known?
 bool in_one_piece(const std::vector<ScalarProgram>& extents, const std::vector<ScalarProgram>& steps) {
   std::optional<int64_t> inner = 1;

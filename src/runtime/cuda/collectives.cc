@@ -17,7 +17,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocksPerMultiprocessor = 8;
 
-bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
 bool has_slots(CollectiveKind kind) { return kind == CollectiveKind::AllGather || kind == CollectiveKind::AllToAll; }
 
 /// The text of one collective's kernel.

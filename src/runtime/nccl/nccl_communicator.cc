@@ -22,8 +22,6 @@ namespace {
 constexpr int64_t kAlignment = 256;  ///< bytes, of a piece of the room
 constexpr size_t kWorks = 1024;  ///< of plans whose extents differ from call to call
 
-bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
-
 /// Do the elements of a box lie one after the other, in row-major order?
 bool in_one_piece(std::span<const int64_t> extents, std::span<const int64_t> strides) {
   int64_t inner = 1;
