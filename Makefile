@@ -19,7 +19,7 @@ PY := $(abspath $(VENV))/bin/python
 PIP_BUILD := --no-build-isolation --no-deps --config-settings=build-dir=$(BUILD) --config-settings=build.targets=_core \
   --config-settings=cmake.define.HELVE_TESTS=ON --config-settings=cmake.define.HELVE_UNITY=ON
 # Seconds of one core from nothing, as measured: who waits is told how long.
-MODULE_SECONDS := 450
+MODULE_SECONDS := 600
 TESTS_SECONDS := 480
 about = about $$(( ($(1) / $(JOBS) + 59) / 60 )) min on $(JOBS) cores
 # Folders are listed too: deleting a file changes its folder, and the package must be installed anew.
@@ -96,7 +96,8 @@ format: .stamps/lint ## give all sources that form
 	@touch $@
 
 sanitized: venv
-	@test -e $(FOLDER)/build.ninja || cmake --log-level=NOTICE -G Ninja -S . -B $(FOLDER) -DHELVE_PYTHON=OFF -DHELVE_SANITIZE=$(SANITIZE)
+	@test -e $(FOLDER)/build.ninja || cmake --log-level=NOTICE -G Ninja -S . -B $(FOLDER) -DHELVE_PYTHON=OFF -DHELVE_UNITY=ON \
+	  -DHELVE_SANITIZE=$(SANITIZE)
 	@ninja -C $(FOLDER) -j$(JOBS) --quiet
 	@$(PY) tests/run.py --build $(FOLDER) --only-cpp
 

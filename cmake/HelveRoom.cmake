@@ -2,19 +2,27 @@
 # A room sees only the headers of the rooms that it links, so the order of the house cannot be broken by an include;
 # the link check does the same for calls.
 
-# helve_room(<path> [BRUTE_FORCE] USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
+# What is compiled quickly, as against -O3.
+set(HELVE_QUICK $<$<CONFIG:Release>:-O1>)
+
+# helve_room(<path> [HOT] [BRUTE_FORCE] USES <path>... [MAY_USE <path>...] [LIBRARIES <target>...] [TEST_USES <path>...])
 #   path: folder below src/ and include/helve/, for example ir/expr. Target: helve_ir_expr. Sources are all .cc below the folder.
+#   HOT: calls and compiles spend their time in this room. The others are compiled quickly instead (-O1), which takes two
+#   thirds of the time from nothing, and costs a compile that a user waits for 1 to 3 %.
 #   BRUTE_FORCE: the room's tests go through millions of cases. Those of the others are compiled quickly instead, which
 #   takes two thirds of the time; half of a build from nothing is tests.
 #   MAY_USE: rooms that are used where this build has them.
 #   TEST_USES: rooms that only the room's tests see, for example the interpreter as the judge of passes. Tests that see the
 #   printer record the functions that they verify (tests/cpp/record_functions.cc).
 function(helve_room path)
-  cmake_parse_arguments(ARG "BRUTE_FORCE" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
+  cmake_parse_arguments(ARG "HOT;BRUTE_FORCE" "" "USES;MAY_USE;LIBRARIES;PRIVATE_LIBRARIES;TEST_USES" ${ARGN})
   string(REPLACE "/" "_" room ${path})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${path}/*.cc)
   add_library(helve_${room} STATIC ${sources})
   set_target_properties(helve_${room} PROPERTIES UNITY_BUILD ${HELVE_UNITY})
+  if(NOT ARG_HOT)
+    target_compile_options(helve_${room} PRIVATE ${HELVE_QUICK})
+  endif()
 
   set(view ${PROJECT_BINARY_DIR}/rooms/${room})
   get_filename_component(parent helve/${path} DIRECTORY)
@@ -58,7 +66,7 @@ function(helve_room path)
       target_include_directories(test_${room} PRIVATE ${PROJECT_SOURCE_DIR}/tests/cpp)
       target_link_libraries(test_${room} PRIVATE helve_${room} helve_flags GTest::gtest_main)
       if(NOT ARG_BRUTE_FORCE)
-        target_compile_options(test_${room} PRIVATE -O1)
+        target_compile_options(test_${room} PRIVATE ${HELVE_QUICK})
         # GCC warns of code from a precompiled header as if it were the project's, where it optimises or instruments.
         if(NOT HELVE_SANITIZE AND TARGET test_support AND NOT room STREQUAL support)
           target_precompile_headers(test_${room} REUSE_FROM test_support)
