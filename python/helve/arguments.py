@@ -139,6 +139,9 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
     rng = np.random.default_rng(recipe.seed)
     known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
     for param in function.params:
+        if not isinstance(param, _core.Var) and param.dtype in PACKED and str(param.shape[-1]) in known:
+            known[str(param.shape[-1])] += known[str(param.shape[-1])] % 2  # whole bytes
+    for param in function.params:
         if isinstance(param, _core.Var):
             number = _numbers((), param.dtype, recipe, rng).item()
             known[param.name] = abs(number) if param.dtype == "index" else number

@@ -27,6 +27,7 @@ class ClusterWalk {
       if (!is_same(n->value)) differ_.insert(n->var.get());
       return;
     }
+    if (const VarRef fetched = named_by(s)) differ_.insert(fetched.get());
     if (const TileOp* op = as<TileOp>(s)) return operation(*op, even);
     if (const For* n = as<For>(s)) {
       const bool bounds = all_same(n->begins) && all_same(n->extents);

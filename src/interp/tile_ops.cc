@@ -138,6 +138,10 @@ void run_sync_threads(const Operands&, Frame& frame) {
   if (frame.trace) frame.trace->synchronise_threads();
 }
 
+void run_sync_warpgroups(const Operands&, Frame& frame) {
+  if (frame.trace) frame.trace->synchronise_warpgroups();
+}
+
 void run_fence_async(const Operands&, Frame& frame) {
   if (frame.trace) frame.trace->fence();
 }
@@ -490,6 +494,7 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::AtomicAdd:
     case TileOpcode::AtomicMax:
     case TileOpcode::AtomicMin: return block(run_atomic);
+    case TileOpcode::SyncWarpgroups: return block(run_sync_warpgroups);
     case TileOpcode::SyncThreads:
     case TileOpcode::SyncCluster: return block(run_sync_threads);
     case TileOpcode::FenceAsync: return block(run_fence_async);

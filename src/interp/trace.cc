@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "helve/layout/warp.h"
 #include "helve/support/text.h"
 #include "shared_memory.h"
 
@@ -122,7 +123,12 @@ void Trace::begin_threads() {
 }
 
 void Trace::synchronise_threads() {
-  barrier_ = passed();
+  barrier_ = warpgroup_barrier_ = passed();
+  fenced_[static_cast<size_t>(core_)] = fence_;
+}
+
+void Trace::synchronise_warpgroups() {
+  warpgroup_barrier_ = passed();
   fenced_[static_cast<size_t>(core_)] = fence_;
 }
 
@@ -139,6 +145,14 @@ Mark Trace::mark_of(const Instance& instance, const Site& site, StoreMode mode) 
   return {checker_->clock().now(), core_, &site, mode, thread, flight_, false, instance.placed() ? &instance : nullptr};
 }
 
+namespace {
+
+bool are_of_one_warpgroup(const Mark& a, const Mark& b) {
+  return a.thread >= 0 && b.thread >= 0 && a.thread / kWarpgroup == b.thread / kWarpgroup;
+}
+
+}  // namespace
+
 size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& later) const {
   if (!shadow.counts(earlier)) return kOrdered;
   if (earlier.core != core_) return earlier.time < seen_[static_cast<size_t>(earlier.core)] ? kOrdered : kOtherCore;
@@ -151,6 +165,7 @@ size_t Trace::conflict(const Shadow& shadow, const Mark& earlier, const Mark& la
     if (earlier.time < level.current) return i;
   }
   if (!checker_->checks().barriers || barrier_.contains(earlier)) return kOrdered;
+  if (are_of_one_warpgroup(earlier, later) && warpgroup_barrier_.contains(earlier)) return kOrdered;
   if (earlier.name != later.name) {  // what the block does as a whole takes over bytes only behind a barrier, too
     const bool same = earlier.thread == later.thread && earlier.thread >= 0 && !earlier.copy;
     return same ? kOrdered : kOtherThread;

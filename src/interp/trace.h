@@ -85,6 +85,8 @@ class Trace {
   void begin_threads();
   /// The threads of the block synchronize.
   void synchronise_threads();
+  /// The threads of each warpgroup synchronize.
+  void synchronise_warpgroups();
   /// Each thread of the block executes a proxy fence, which covers what it has written.
   void fence();
 
@@ -219,6 +221,7 @@ class Trace {
   size_t depth_ = 0;
   int64_t thread_ = kNoThread;
   Passed barrier_;  ///< when the threads of the block last synchronized
+  Passed warpgroup_barrier_;  ///< when those of each warpgroup did
   Passed fence_;  ///< when they last executed a fence
   std::vector<Passed> fenced_;  ///< for each core what it has written that TMA sees here
   std::vector<int64_t> seen_;  ///< for each core the time before which its accesses are visible

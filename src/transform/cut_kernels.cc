@@ -79,8 +79,8 @@ class KernelCutter {
     });
     if (carries) return true;
     return std::any_of(stmts_.begin(), middle, [&](const Stmt& s) {
-      const Bind* bound = as<Bind>(s);
-      return bound && std::any_of(middle, stmts_.end(), [&](const Stmt& user) { return uses(user, bound->var.get()); });
+      const VarRef name = named_by(s);
+      return name && std::any_of(middle, stmts_.end(), [&](const Stmt& user) { return uses(user, name.get()); });
     });
   }
 

@@ -32,6 +32,7 @@ const TileOp& first_collective(const Stmt& s) {
 struct Loaded {
   VarRef var;
   Span span;
+  bool fetched = false;  ///< by what updates the memory
 };
 
 class Finder {
@@ -69,7 +70,7 @@ class Finder {
       }
       if (!has_collective(s)) {
         append(s, parts);
-        if (const VarRef var = named_by(s)) loaded.push_back({var, s->span});
+        if (const VarRef var = named_by(s)) loaded.push_back({var, s->span, !as<Bind>(s)});
         continue;
       }
       s = with_controls(s, loaded, parts);
@@ -218,14 +219,15 @@ class Finder {
     });
   }
   void check_fresh(const Expr& e, const Span& span) {
-    for (const auto& [var, place] : stale_) {
+    for (const auto& [var, place, fetched] : stale_) {
       if (!mentions(e, var.get())) continue;
-      throw UserError(
-          Code::ValueAcrossCollective, e->span.known() ? e->span : span,
-          {{"name", var->name},
-           {"operation", operation_text(*last_collective_)},
-           {"remedy", fmt::format("load '{}' again after the collective, or keep it in a buffer", var->name)}},
-          {{place, "the value is loaded here"}});
+      throw UserError(Code::ValueAcrossCollective, e->span.known() ? e->span : span,
+                      {{"name", var->name},
+                       {"operation", operation_text(*last_collective_)},
+                       {"remedy", fetched ? fmt::format("keep '{}' in a buffer", var->name)
+                                          : fmt::format("load '{}' again after the collective, or keep it in a buffer",
+                                                        var->name)}},
+                      {{place, fetched ? "the value is fetched here" : "the value is loaded here"}});
     }
   }
 

@@ -195,6 +195,7 @@ class Rings final : public ScopedRewriter {
     const std::unordered_set<const Buffer*> written = written_memory(enclosing_kernel()->body, function_.may_alias);
     std::string out;
     std::unordered_map<const Var*, Expr> values;
+    std::unordered_set<const Var*> fetched;  // from memory, by what updates it
     const std::function<void(const Expr&)> check = [&](const Expr& e) {
       walk(e, [&](const Expr& node) {
         const Load* load = as<Load>(node);
@@ -202,6 +203,7 @@ class Rings final : public ScopedRewriter {
           out = fmt::format("'{}'", load->buffer->name);
         }
         const Var* var = as<Var>(node);
+        if (var && out.empty() && fetched.contains(var)) out = fmt::format("'{}'", var->name);
         const auto value = var ? values.find(var) : values.end();
         if (value != values.end()) check(value->second);
       });
@@ -212,7 +214,11 @@ class Rings final : public ScopedRewriter {
         for (const Expr& e : loop.extents) check(e);
         return true;
       }
-      if (const Bind* bind = as<Bind>(s)) values.emplace(bind->var.get(), bind->value);
+      if (const Bind* bind = as<Bind>(s)) {
+        values.emplace(bind->var.get(), bind->value);
+      } else if (const VarRef name = named_by(s)) {
+        fetched.insert(name.get());
+      }
       bool found = false;
       for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { found |= on_way(part); });
       if (!found) return false;

@@ -16,6 +16,7 @@ namespace helve {
 const std::vector<Pass>& cpu_pipeline() {
   static const std::vector<Pass> passes = {
       {"drop_breakpoints", drop_breakpoints},  // only the interpreter stops
+      {"widen_barriers", widen_barriers},          // barriers are those of the block
       {"join_roles", join_roles},                  // roles of a lowered program become one sequence
       {"lower_updates", lower_updates},            // T.update becomes a store of the old value and the new one
       {"pack_elements", pack_elements},            // elements of which two share a byte become bytes
@@ -50,6 +51,7 @@ const std::vector<Pass>& cpu_pipeline() {
 const std::vector<Pass>& cuda_pipeline() {
   static const std::vector<Pass> passes = {
       {"drop_breakpoints", drop_breakpoints},  // only the interpreter stops
+      {"widen_barriers", widen_barriers},  // barriers are those of the block
       {"join_roles", join_roles},  // roles of a lowered program become one sequence
       {"lower_updates", lower_updates},  // T.update becomes a store of the old value and the new one
       {"pack_elements", pack_elements},  // elements of which two share a byte become bytes
@@ -80,6 +82,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"allocate_shared", allocate_shared},  // buffers that are never used at once share bytes
       {"insert_fences", insert_fences},  // TMA sees what threads wrote
       {"relax_waits", relax_waits},  // memory that TMA stores from is free as soon as TMA has read it
+      {"narrow_barriers", narrow_barriers},  // barriers of warpgroups where no two warpgroups meet
       {"group_copies", group_copies},  // mbarriers and groups count copies, as the machine has them
       {"expand_collectives", expand_collectives},  // cores read and write each other's memory
       {"place_arrays", place_arrays},  // threads keep arrays in registers, packed or not, or in memory

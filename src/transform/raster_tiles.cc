@@ -22,11 +22,11 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "deal.h"
 #include "helve/analysis/effects.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
-#include "deal.h"
 #include "scope_facts.h"
 
 namespace helve {
@@ -73,7 +73,11 @@ class Reads {
 
   void visit(const Stmt& s, double times) {
     if (!s) return;
-    if (const Bind* n = as<Bind>(s)) depends_[n->var.get()] = of(n->value);
+    if (const Bind* n = as<Bind>(s)) {
+      depends_[n->var.get()] = of(n->value);
+    } else if (const VarRef fetched = named_by(s)) {
+      depends_[fetched.get()] = {true, true};
+    }
     const For* loop = as<For>(s);
     const bool elements = loop && (loop->loop == LoopKind::Parallel || loop->loop == LoopKind::Vectorized);
     if (const If* n = as<If>(s)) steer(n->condition);

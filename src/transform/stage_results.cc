@@ -2,16 +2,17 @@
 // Input: kernels with tile operations, whose fragments have the layouts that products demand and whose pipelined loops
 // have their stages. Output: copies of such fragments to tensors of the call go part by part: matrices are stored to
 // one of up to two slots of shared memory, from which TMA stores a box. Elements past the end of the tensor are not
-// written, whatever the tile. While TMA reads one slot, the threads fill the other; what it reads after the last part,
-// it reads while the block goes on, and the next result waits for it. Where nothing can be staged, dispatch says why
-// (dispatch/staged_result.h).
+// written, whatever the tile. Warpgroups that have rows of their own store these by themselves. While TMA reads one
+// slot, the threads fill the other; what it reads after the last part, it reads while the block goes on, and the next
+// result waits for it. Where nothing can be staged, dispatch says why (dispatch/staged_result.h).
 //
 // Before:  T.copy(c, C[i * 128:i * 128 + 128, :])       # c: (128, 256) float32, C bfloat16
 // After:   rounded = T.alloc_fragment((128, 256), "bfloat16", layout=...)
 //          T.copy(c, rounded)
 //          T.wait_bulk()
 //          T.stmatrix(rounded[:, 0:64], staged, layout=...)
-//          T.cp_async_bulk_tensor(staged, C[i * 128:i * 128 + 128, 0:64], bulk_group=True)
+//          T.cp_async_bulk_tensor(staged[0:64, :], C[i * 128:i * 128 + 64, 0:64], bulk_group=True)
+//          T.cp_async_bulk_tensor(staged[64:128, :], C[i * 128 + 64:i * 128 + 128, 0:64], bulk_group=True, warpgroup=1)
 //          T.commit_bulk()
 //          T.stmatrix(rounded[:, 64:128], staged_1, layout=...)
 //          ...
@@ -79,8 +80,12 @@ class Results final : public ScopedRewriter {
       if (k >= slots.size()) out.push_back(tile_op(TileOpcode::WaitBulk, {count - 1, true}, copy.span));
       out.push_back(
           tile_op(TileOpcode::StoreMatrix, {result.of_fragment(rounded, part), slot, part.layout}, copy.span));
-      out.push_back(tile_op(TileOpcode::CpAsyncBulkTensor,
-                            {slot, result.of_tensor(part, facts), false, false, false, true}, copy.span));
+      const std::vector<StagedResult::Box> boxes = result.boxes_of(part, slots[k % slots.size()], facts);
+      for (int64_t group = 0; group < static_cast<int64_t>(boxes.size()); ++group) {
+        const auto& [memory, tensor] = boxes[static_cast<size_t>(group)];
+        out.push_back(tile_op(TileOpcode::CpAsyncBulkTensor,
+                              {memory, tensor, false, false, false, true, int64_t{1}, group}, copy.span));
+      }
       out.push_back(tile_op(TileOpcode::CommitBulk, {}, copy.span));
     }
     return seq(std::move(out), copy.span);
@@ -129,8 +134,8 @@ class Results final : public ScopedRewriter {
   const PassOptions& options_;
   // Of the kernel that is being read:
   std::vector<std::vector<BufferRef>> memory_;  ///< slots of one shape
-  std::vector<Stmt> begins_;                    ///< their allocations
-  int64_t taken_ = 0;                           ///< their bytes
+  std::vector<Stmt> begins_;  ///< their allocations
+  int64_t taken_ = 0;  ///< their bytes
 };
 
 }  // namespace

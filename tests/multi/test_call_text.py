@@ -374,3 +374,25 @@ def test_cores_of_one_process_that_differ_have_a_plan_only(between, step, reason
     assert last == ('help: show "plan", which has its steps, or compile it for a mesh of device="cuda", which has a '
                     "process for each core")
     assert Path(caught.value.filename) == Path(__file__)
+
+
+def test_names_of_users_and_extents_of_packed_tensors():
+    """A parameter with the name of a variable of the text gets a number; extents are those of the argument's bytes."""
+    function = helve.parse("""
+N = T.dyn("N")
+K = T.dyn("K")
+
+@T.prim_func
+def main(value0: T.Tensor((N, K), "int4"), stays: T.Tensor((N,), "float32")):
+    with T.Kernel(T.ceildiv(N, 32), threads=32) as b:
+        for i in T.Parallel(32):
+            if b * 32 + i < N:
+                stays[b * 32 + i] = T.cast(value0[b * 32 + i, K - 2], "float32")
+""")
+    text = helve.compile(function, target="cuda", arch=ARCH).source("host")
+    signature, call = text[text.index('extern "C"'):].split("{", 1)
+    assert "value0_1" in signature and "stays_1" in signature
+    assert "2 times extent 1 of value0_1" in text and "[N, K / 2]" in text
+    assert "&value0_1" in call
+    arguments = next(line for line in call.splitlines() if "arguments[]" in line)
+    assert len(set(arguments.split("{")[1].split(","))) == arguments.count("&")

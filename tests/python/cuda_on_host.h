@@ -753,6 +753,9 @@ static void helve_ring_release_all(unsigned long long* ring, helve_place& freed,
   }
 }
 template <int ID, int THREADS> static void helve_sync_role() { host::wait(host::block().named[ID], THREADS); }
+template <int FIRST> static void helve_sync_warpgroup() {
+  host::wait(host::block().named[FIRST + host::running / 128], 128);
+}
 template <int N> static void helve_take_registers() {}
 template <int N> static void helve_give_registers() {}
 static void helve_store_bulk(void* to, const void* from, unsigned bytes) {
@@ -791,13 +794,13 @@ static void helve_store_box(const helve_tensor_map& map, const int (&at)[R], con
   host::begin_tma(host::fiber().stores.begun, host::copies_of_box(&map, at, R, box, false));
 }
 static void helve_commit_stores() {
-  if (host::running == 0) host::fiber().stores.commit();
+  if (host::running % 128 == 0) host::fiber().stores.commit();
 }
 template <int N> static void helve_wait_stores() {
-  if (host::running == 0) host::fiber().stores.wait(N);
+  if (host::running % 128 == 0) host::fiber().stores.wait(N);
 }
 template <int N> static void helve_wait_sources() {
-  if (host::running == 0) host::fiber().stores.wait_for_sources(N);
+  if (host::running % 128 == 0) host::fiber().stores.wait_for_sources(N);
 }
 static void helve_fence_async() {}
 static float helve_infinity() { return INFINITY; }

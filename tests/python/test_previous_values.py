@@ -203,3 +203,54 @@ def test_the_text(kernels, op, dtype, prelude):
 @pytest.mark.parametrize("op", OPS)
 def test_the_text_compiles(op, dtype):
     assert_compiles(_core.cuda_source(thread_form(exchanged(op, dtype)))[0])
+
+
+def ticketed(use):
+    """A resident block that takes tickets, as schedulers of tiles do; `use` says where the number decides."""
+    places = {"place": ("T.max(T.min(T.index(n) * 16, 64), 0)", "2"),
+              "trips": ("i * 64", "T.max(T.min(T.index(n), 2), 0)")}
+    first, trips = places[use]
+    return helve.parse(f"""@T.prim_func
+def main(A: T.Tensor((128, 32), "bfloat16"), B: T.Tensor((32, 32), "bfloat16"), Q: T.Tensor((1,), "int32"),
+         C: T.Tensor((2, 64, 32), "float32")):
+    with T.Kernel(1, threads=128):
+        a = T.alloc_shared((64, 16), "bfloat16")
+        b = T.alloc_shared((32, 16), "bfloat16")
+        c = T.alloc_fragment((64, 32), "float32")
+        for i in T.serial(2):
+            n = T.atomic_add(Q[0], 1, return_prev=True)
+            T.clear(c)
+            for k in T.Pipelined({trips}, num_stages=2):
+                T.copy(A[{first} : {first} + 64, k * 16 : k * 16 + 16], a)
+                T.copy(B[:, k * 16 : k * 16 + 16], b)
+                T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
+            T.copy(c, C[i, :, :])
+""")
+
+
+@pytest.mark.parametrize("use", ["place", "trips"])
+def test_a_ticket_that_decides_of_copies_crosses_no_roles(use):
+    """Only one role could take it; the copies of the loop are pipelined without a ring."""
+    function = ticketed(use)
+    warnings = _core.lowering_warnings(function.function, target="cuda", arch="sm_90a")
+    assert [each.code for each in warnings] == ["HV0929"]
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, shape).astype(dtype_of("bfloat16")) for shape in ((128, 32), (32, 32)))
+    arguments = lambda: [a.copy(), b.copy(), np.zeros(1, "int32"), np.zeros((2, 64, 32), "float32")]  # noqa: E731
+    helve.testing.check_stages(function, arguments, target="cuda", arch="sm_90a")
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_ticket_keeps_a_mesh_kernel_whole(inside):
+    mesh = helve.Mesh((1, 2))
+
+    @T.prim_func(mesh=mesh)
+    def main(A: T.Tensor((2,), "int32"), B: T.Tensor((2, 8), "int32"), O: T.Tensor((2,), "int32")):
+        with T.Kernel(1, 2) as (r, c):
+            x = T.atomic_add(A[c], 1, return_prev=True)
+            for i in T.Persistent([8]):
+                B[c, i] = i + x if inside else i
+            O[c] = x
+
+    arguments = lambda: [np.full(2, 3, "int32"), np.zeros((2, 8), "int32"), np.zeros(2, "int32")]  # noqa: E731
+    helve.testing.check_stages(main, arguments, mesh, target="cuda", arch="sm_90a", cores="devices")

@@ -14,7 +14,7 @@ import helve.testing
 from helve import T, _core
 
 PARTS = tuple(f"T.{name}(" for name in ("stmatrix", "cp_async_bulk_tensor", "wait_bulk", "commit_bulk", "sync_threads",
-                                        "fence_async"))
+                                        "sync_warpgroups", "fence_async"))
 
 
 def stages(function, arch="sm_90a"):
@@ -179,6 +179,34 @@ def test_what_orders_four_parts(lowered):
         "wait_bulk", "sync_threads", *first, *first, *again, *first, *again, *first, "wait_bulk sources=True"]
 
 
+def test_warpgroups_with_rows_of_their_own_wait_for_themselves(lowered):
+    """Each starts the copy of what it has stored, behind a barrier of its own."""
+    boxes = ["cp_async_bulk_tensor"] * 2
+    first = ["stmatrix", "fence_async", "sync_warpgroups", *boxes, "commit_bulk"]
+    again = ["wait_bulk pending=1", "sync_warpgroups"]
+    stored = dict(stages(fixed(2)))["split_roles"]
+    assert orders_of(stored) == ["wait_bulk sources=True", "sync_warpgroups", *first, *first, *again, *first, *again,
+                                 *first, "wait_bulk sources=True"]
+    text = _core.print(stored)
+    assert re.findall(r"staged\[(\d+:\d+), :\], .*?, bulk_group=True(, warpgroup=1)?\)", text) == [
+        ("0:64", ""), ("64:128", ", warpgroup=1")] * 2
+    columns = _core.print(lowered["columns of two"][-1][1])
+    assert "warpgroup" not in columns and "T.sync_threads()" in columns
+
+
+def test_a_barrier_between_warpgroups_is_one_of_the_block():
+    """Were each to store the other's rows, they would have to meet."""
+    text = _core.print(last_stage(fixed(2)))
+    exchanged = text.replace(", warpgroup=1", ", warpgroup=2")
+    exchanged = re.sub(r"(staged\w*\[0:64, :\], .*bulk_group=True)\)", r"\1, warpgroup=1)", exchanged)
+    exchanged = exchanged.replace(", warpgroup=2", "")
+    after = helve.parse(exchanged)
+    assert "sync_warpgroups" in exchanged
+    again = orders_of(last_stage(after))
+    assert "sync_warpgroups" not in again and "sync_threads" in again
+    assert _core.print(last_stage(helve.parse(text))) == text
+
+
 def test_waits_for_data_stay_where_stores_meet(lowered):
     """Of one place, each store waits until the one before has arrived; of others it waits for what TMA reads."""
     assert orders_of(lowered["one place"][-1][1])[0] == "wait_bulk"
@@ -279,23 +307,24 @@ def test_the_text_compiles_without_spills(bm, bn, threads, stage_count):
 # Each wait, barrier and fence is needed.
 
 
-def fixed(blocks=1):
-    """Constant extents and few of them, so that the text is short: two turns of four parts."""
+def fixed(groups=1):
+    """Constant extents and few of them, so that the text is short: two turns of four parts, of each warpgroup."""
+    bm = 64 * groups
 
     @T.prim_func
-    def main(A: T.Tensor((128, 16), "bfloat16"), B: T.Tensor((256, 16), "bfloat16"),
-             C: T.Tensor((128, 256), "bfloat16")):
-        with T.Kernel(1, threads=128):
-            a = T.alloc_shared((64, 16), "bfloat16")
+    def main(A: T.Tensor((2 * bm, 16), "bfloat16"), B: T.Tensor((256, 16), "bfloat16"),
+             C: T.Tensor((2 * bm, 256), "bfloat16")):
+        with T.Kernel(1, threads=128 * groups):
+            a = T.alloc_shared((bm, 16), "bfloat16")
             b = T.alloc_shared((256, 16), "bfloat16")
-            c = T.alloc_fragment((64, 256), "float32")
+            c = T.alloc_fragment((bm, 256), "float32")
             for i in T.Persistent([2]):
                 T.clear(c)
                 for k in T.Pipelined(1, num_stages=2):
-                    T.copy(A[i * 64 : i * 64 + 64, k * 16 : k * 16 + 16], a)
+                    T.copy(A[i * bm : i * bm + bm, k * 16 : k * 16 + 16], a)
                     T.copy(B[:, k * 16 : k * 16 + 16], b)
                     T.gemm(a, b, c, transpose_B=True, dispatch="wgmma")
-                T.copy(c, C[i * 64 : i * 64 + 64, :])
+                T.copy(c, C[i * bm : i * bm + bm, :])
 
     return main
 
@@ -308,7 +337,7 @@ def mutants(form):
     last = max(n for n, line in enumerate(lines) if "T.wait_bulk(" in line or "T.commit_bulk(" in line)
     for n in range(first - 2, last + 1):
         line = lines[n]
-        if not line.strip().startswith(("T.wait_bulk", "T.sync_threads", "T.fence_async", "T.commit_bulk")):
+        if not line.strip().startswith(("T.wait_bulk", "T.sync_", "T.fence_async", "T.commit_bulk")):
             continue
         yield f"without {line.strip()} in line {n}", "\n".join([*lines[:n], *lines[n + 1 :]])
         pending = re.search(r"pending=(\d)", line)
@@ -320,10 +349,11 @@ def mutants(form):
 
 @pytest.mark.wrong_programs
 @pytest.mark.parametrize("form", ["group_copies", "split_roles"])
-def test_every_wait_barrier_and_fence_is_needed(form):
+@pytest.mark.parametrize("groups", [1, 2])
+def test_every_wait_barrier_and_fence_is_needed(form, groups):
     """The interpreter finds each in a run, of one sequence and of roles, and barriers are found before it."""
-    program = dict(stages(fixed()))[form]
-    given, (expected,) = product_arguments(128, 256, 16)
+    program = dict(stages(fixed(groups)))[form]
+    given, (expected,) = product_arguments(128 * groups, 256, 16)
     helve.testing.interpret(program, *[each.copy() for each in given], check="fences")
     found = 0
     for what, text in mutants(program):
@@ -335,7 +365,7 @@ def test_every_wait_barrier_and_fence_is_needed(form):
             continue
         if "sync_threads" in what and form == "group_copies":
             assert _core.unordered_accesses(mutant), what
-        if "sync_threads" in what and "wait_bulk" in text.split("\n")[int(what.split()[-1]) - 1]:
+        if "sync_" in what and "wait_bulk" in text.split("\n")[int(what.split()[-1]) - 1]:
             continue  # in a run, the block stores matrices as one
         with pytest.raises(helve.Error) as refused:
             helve.testing.interpret(mutant, *[each.copy() for each in given], check="fences")

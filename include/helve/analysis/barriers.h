@@ -56,4 +56,8 @@ class BarrierAnalysis {
 /// last one does. The kernel has its barriers, and no fences yet.
 Ref<const Kernel> with_fences(const FunctionRef& f, const Ref<const Kernel>& kernel);
 
+/// The kernel with T.sync_warpgroups in the place of each T.sync_threads that orders threads of one warpgroup alone. It
+/// has its barriers and fences, and no two buffers of its shared memory have bytes in common.
+Ref<const Kernel> with_warpgroup_barriers(const FunctionRef& f, const Ref<const Kernel>& kernel);
+
 }  // namespace helve

@@ -28,6 +28,14 @@ struct StagedResult {
   /// The part of the fragment, and of the tensor.
   Region of_fragment(const BufferRef& fragment, const Part& part) const;
   Region of_tensor(const Part& part, const Facts& facts) const;
+
+  /// What one copy by TMA moves.
+  struct Box {
+    Region memory, tensor;
+  };
+  /// The boxes of a part that stands in `memory`: where each warpgroup stores rows of its own to it, those of each, in
+  /// their order; else one.
+  std::vector<Box> boxes_of(const Part& part, const BufferRef& memory, const Facts& facts) const;
 };
 
 /// How the copy leaves a kernel of `context` that multiplies by warpgroups and in which `taken` more bytes of shared

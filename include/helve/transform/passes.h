@@ -59,6 +59,8 @@ FunctionRef insert_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef allocate_shared(const FunctionRef& f, const PassOptions& options);
 FunctionRef insert_fences(const FunctionRef& f, const PassOptions& options);
 FunctionRef relax_waits(const FunctionRef& f, const PassOptions& options);
+FunctionRef narrow_barriers(const FunctionRef& f, const PassOptions& options);
+FunctionRef widen_barriers(const FunctionRef& f, const PassOptions& options);
 FunctionRef group_copies(const FunctionRef& f, const PassOptions& options);
 FunctionRef expand_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_arrays(const FunctionRef& f, const PassOptions& options);

@@ -217,11 +217,12 @@ def cp_async_bulk(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b
     with `barriers` waits for T.mbarrier_commit, one from shared memory with bulk_group=True for T.commit_bulk.
     The compiler chooses it otherwise. Both regions must be inside of their buffers."""
 
-def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False, barriers: _Region = False, bulk_group: _b.bool = False, multicast: _b.int = 1) -> None:
+def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sources: _b.bool = False, barriers: _Region = False, bulk_group: _b.bool = False, multicast: _b.int = 1, warpgroup: _b.int = 0) -> None:
     """As T.cp_async_bulk, in boxes of a tensor of the call, which a tensor map describes: `cp.async.bulk.tensor`.
     Elements read past the end of the tensor are 0; elements written past its end are dropped. With `multicast`,
     the number of blocks of a cluster, all of them start the copy for the same slot of a ring and from the same
-    region: each transfers a part of it to all, `.multicast::cluster`."""
+    region: each transfers a part of it to all, `.multicast::cluster`. `warpgroup` is the one whose first thread
+    starts the copy."""
 
 def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
     """Inclusive running sums of src along dimension dim into dst, from the end with reverse; dst may be src.
@@ -578,6 +579,10 @@ def sync_threads() -> None:
     """All threads of the block arrive before any continues; what each wrote to shared or global memory before is
     then visible to the others. The compiler inserts the barriers that a kernel needs; they need not be written
     by hand."""
+
+def sync_warpgroups() -> None:
+    """As T.sync_threads for the threads of each warpgroup, 128 from a multiple of 128 on; warpgroups do not wait
+    for each other. The compiler chooses it where no threads of two warpgroups meet."""
 
 def tanh(x: _Scalar) -> _Expr:
     """The scalar operator Tanh."""

@@ -193,11 +193,15 @@ void AccessTable::rename(BlockAccess& access) {
 }
 
 std::vector<uint64_t> AccessTable::key_of(const BlockAccess& access) {
-  std::vector<uint64_t> key = {
-      reinterpret_cast<uintptr_t>(access.buffer.get()), reinterpret_cast<uintptr_t>(access.loop),
-      static_cast<uint64_t>(access.write) | static_cast<uint64_t>(access.exact) << 1 |
-          static_cast<uint64_t>(access.in_async_proxy) << 2 | static_cast<uint64_t>(access.mode) << 3,
-      reinterpret_cast<uintptr_t>(access.thread.get()), access.inner.size()};
+  std::vector<uint64_t> key = {reinterpret_cast<uintptr_t>(access.buffer.get()),
+                               reinterpret_cast<uintptr_t>(access.loop),
+                               static_cast<uint64_t>(access.write) | static_cast<uint64_t>(access.exact) << 1 |
+                                   static_cast<uint64_t>(access.in_async_proxy) << 2 |
+                                   static_cast<uint64_t>(access.mode) << 3,
+                               reinterpret_cast<uintptr_t>(access.thread.get()),
+                               access.inner.size(),
+                               static_cast<uint64_t>(access.first_thread),
+                               static_cast<uint64_t>(access.warpgroup.value_or(-1))};
   for (const VarRange& range : access.inner) {
     for (const Expr& e : {Expr(range.var), range.begin, range.extent}) key.push_back(expressions_->number(e));
   }
@@ -279,6 +283,7 @@ AccessId AccessTable::intern_box(const std::vector<AccessId>& members) {
   box.mode = StoreMode::Write;
   box.inner.clear();
   box.thread = {};
+  box.warpgroup = {};
   box.conditions.clear();
   box.exact = false;
   for (size_t d = 0; d < box.indices.size(); ++d) {

@@ -18,6 +18,7 @@
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/function.h"
 #include "helve/ir/tensor/stmt.h"
+#include "helve/layout/warp.h"
 
 namespace helve::barriers {
 
@@ -51,6 +52,9 @@ struct BlockAccess {
   std::vector<VarRange> inner;        ///< loops of the thread, the threads, and names with unknown values
   VarRef thread;  ///< one of `inner`; null: by all threads, or by none
   bool in_async_proxy = false;  ///< program order orders it with no thread
+  /// Values of `thread` from this one on belong to warpgroups, so many to each.
+  int64_t first_thread = 0, of_warpgroup = kWarpgroup;
+  std::optional<int64_t> warpgroup;  ///< of the thread that starts a copy
   std::vector<Expr> indices;  ///< null if they depend on data
   std::vector<Expr> conditions;
   bool exact = true;  ///< conditions and ranges are complete, and no value is unknown

@@ -62,6 +62,10 @@ BlockAccess BlockAccesses::access(const Access& of, const BlockLoop* loop) const
   out.mode = of.mode;
   out.loop = loop;
   out.in_async_proxy = of.executor == Executor::Async;
+  if (of.stmt->kind == StmtKind::TileOp) {
+    const TileOp& op = static_cast<const TileOp&>(*of.stmt);
+    if (op.is_by_tma()) out.warpgroup = op.warpgroup();
+  }
   for (size_t i = 1; i < of.path.size(); ++i) {  // the first is the kernel
     const Step& step = *of.path[i];
     if (step.condition) {
@@ -103,6 +107,8 @@ void BlockAccesses::add_matrices(const Access& of, BlockAccess& out) const {
   HELVE_CHECK(move, reason);
   const int64_t threads = operands.layout.span(axes::tx());
   out.thread = make_var("warp");
+  out.first_thread = threads;
+  out.of_warpgroup = kWarpgroup / kWarp;
   const Expr first = (Expr(out.thread) - int_imm(threads)) * int_imm(kWarp);
   std::vector<Expr> at(2, int_imm(0));
   const auto count = [&](size_t dim, int64_t extent, int64_t step) {

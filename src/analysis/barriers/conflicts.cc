@@ -25,8 +25,8 @@ constexpr int kMaxQueries = 32;           // of isl for one later access
 /// The later access `b` as the first instance, whose variables keep their names, and the earlier `a` as the second one.
 class Pair {
  public:
-  Pair(const BlockAccess& a, const BlockAccess& b, bool carried, const AccessTable& table)
-      : a_(a), b_(b), carried_(carried), query_(table.constant()), two_(query_) {
+  Pair(const BlockAccess& a, const BlockAccess& b, bool carried, Between between, const AccessTable& table)
+      : a_(a), b_(b), carried_(carried), between_(between), query_(table.constant()), two_(query_) {
     for (const VarRange& range : a.inner) two_.separate(range.var);
     if (!carried) return;
     for (const VarRange& range : a.loop->ranges) two_.separate(range.var);
@@ -104,7 +104,12 @@ class Pair {
     if (carried_ && a_.loop->ranges.size() == 1) query_.require(two_.after(a_.loop->ranges[0].var));
     for (const Expr& e : b_.conditions) query_.require(e);
     for (const Expr& e : a_.conditions) query_.require(two_.second(e));
-    if (a_.thread && b_.thread) query_.require(apply(Op::Ne, {two_.second(Expr(a_.thread)), Expr(b_.thread)}));
+    if (between_ == Between::Warpgroups) {
+      const Expr one = warpgroup_of(a_), other = warpgroup_of(b_);
+      if (one && other) query_.require(apply(Op::Ne, {two_.second(one), other}));
+    } else if (a_.thread && b_.thread) {
+      query_.require(apply(Op::Ne, {two_.second(Expr(a_.thread)), Expr(b_.thread)}));
+    }
     two_.touch(b_.indices, a_.indices);
     vars->insert(vars->end(), query_.vars().begin(), query_.vars().end());
     std::vector<Expr> all = query_.conditions();
@@ -114,6 +119,12 @@ class Pair {
   }
 
  private:
+  /// The warpgroup of the thread; null if it is that of any.
+  static Expr warpgroup_of(const BlockAccess& access) {
+    if (access.warpgroup) return int_imm(*access.warpgroup);
+    if (!access.thread) return {};
+    return floor_div(Expr(access.thread) - int_imm(access.first_thread), int_imm(access.of_warpgroup));
+  }
   static size_t guards(const BlockAccess& access) {
     size_t count = 0;
     for (const Expr& condition : access.conditions) {
@@ -139,6 +150,7 @@ class Pair {
   const BlockAccess& a_;
   const BlockAccess& b_;
   bool carried_;
+  Between between_;
   bool depends_on_data_ = false;
   PathConditions query_;
   InstancePair two_;
@@ -191,8 +203,8 @@ void keep_own(BlockAccess& access) {
 
 }  // namespace
 
-ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator)
-    : function_(f), table_(table), separator_(separator), engine_(kOperations) {}
+ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator, Between between)
+    : function_(f), table_(table), separator_(separator), between_(between), engine_(kOperations) {}
 
 bool ConflictQueries::may_conflict(const BlockAccess& a, const BlockAccess& b) const {
   if (separator_ == Separator::Fence) return a.write && !a.in_async_proxy && b.in_async_proxy;
@@ -249,7 +261,7 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
   if (const std::optional<bool> counted = threads_apart(one, other, compared)) return *counted;
   ++work_.queries;
   std::vector<VarRef> vars;
-  const Expr conflict = Pair(one, other, false, table_).conflict(&vars);
+  const Expr conflict = Pair(one, other, false, between_, table_).conflict(&vars);
   Translation translation;
   translation.constant = &table_.constant();
   return IntegerSet(engine_, vars, conflict, {}, translation).emptiness().verdict == Verdict::Proved;
@@ -263,6 +275,8 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   if (table_.memory(a) != table_.memory(b)) return Conflict::None;
   const BlockAccess &one = table_.access(a), &other = table_.access(b);
   if (!may_conflict(one, other)) return Conflict::None;
+  const bool of_warpgroups = between_ == Between::Warpgroups;
+  if (of_warpgroups && one.warpgroup && one.warpgroup == other.warpgroup) return Conflict::None;
   if (one.buffer != other.buffer) {  // tensors that share memory may overlap anywhere
     return may_overlap(function_->may_alias, one.buffer.get(), other.buffer.get()) ? Conflict::Possible
                                                                                    : Conflict::None;
@@ -272,13 +286,13 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   const auto [it, fresh] = answers_.emplace(key, Conflict::Undecided);
   Conflict& out = it->second;
   if (!fresh) return out;
-  Pair pair(one, other, carried, table_);
+  Pair pair(one, other, carried, between_, table_);
   if (pair.threads_are_named()) return out = Conflict::None;
-  if (found_in_conflict(*function_, one, other, carried)) {
+  if (!of_warpgroups && found_in_conflict(*function_, one, other, carried)) {
     ++work_.found;
     return out = one.exact && other.exact ? Conflict::Certain : Conflict::Possible;
   }
-  const std::optional<AccessId> box = common_box(a, b, carried);
+  const std::optional<AccessId> box = of_warpgroups ? std::nullopt : common_box(a, b, carried);
   if (box && hopeful_.contains(*box) && ask(*box, *box, true) == Conflict::None) return out = Conflict::None;
   if (apart_for_any_bases(a, b, carried)) return out = Conflict::None;
   if (++queries_[b] > kMaxQueries) return out;

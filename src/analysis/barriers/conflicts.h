@@ -28,10 +28,17 @@ enum class Separator {
   Arrival,  ///< of what TMA writes to global memory, and any later access
 };
 
+/// Which threads may meet.
+enum class Between {
+  Threads,     ///< any two
+  Warpgroups,  ///< two of different warpgroups
+};
+
 /// The conflicts of one function, cached.
 class ConflictQueries {
  public:
-  ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator = Separator::Barrier);
+  ConflictQueries(const FunctionRef& f, AccessTable& table, Separator separator = Separator::Barrier,
+                  Between between = Between::Threads);
 
   /// The variables that all accesses share are now those of this kernel.
   void begin(const Kernel& kernel) { kernel_ = &kernel; }
@@ -53,6 +60,7 @@ class ConflictQueries {
   FunctionRef function_;
   AccessTable& table_;
   Separator separator_;
+  Between between_;
   const Kernel* kernel_ = nullptr;
   ExactEngine engine_;
   std::unordered_map<uint64_t, Conflict> answers_;

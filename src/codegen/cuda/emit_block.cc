@@ -81,6 +81,13 @@ void KernelEmitter::barrier(const TileOp& s) {
   line("__syncthreads();", s.span);
 }
 
+/// Barriers 1 and 2 are those of roles.
+void KernelEmitter::warpgroup_barrier(const TileOp& s) {
+  HELVE_CHECK(!role_ || (role_->first == 0 && !role_->elect), "a barrier of the warpgroups of another role");
+  need("warpgroup_sync");
+  line("helve_sync_warpgroup<3>();", s.span);
+}
+
 void KernelEmitter::cluster_barrier(const TileOp&) {
   HELVE_CHECK(!role_ && !thread_, "a barrier of a cluster is one of all threads");
   need("cluster_sync");

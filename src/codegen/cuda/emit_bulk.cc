@@ -1,7 +1,8 @@
 // TMA copies of the block, the mbarriers and the bulk groups that count them.
-// Thread 0 issues them. An array of mbarriers is a ring: a group of copies has the next one, at which the thread and
-// the bytes arrive; variables count the groups that were committed and those that were waited for. If all mbarriers are
-// in use, a commit waits for the oldest group, which is legal because a copy may complete at any time before its wait.
+// Thread 0 issues them, or the first thread of a warpgroup. An array of mbarriers is a ring: a group of copies has the
+// next one, at which the thread and the bytes arrive; variables count the groups that were committed and those that
+// were waited for. If all mbarriers are in use, a commit waits for the oldest group, which is legal because a copy may
+// complete at any time before its wait.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/layout/warp.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
 
@@ -24,7 +26,8 @@ void KernelEmitter::copy_bulk(const TileOp& s) {
   if (role_ && role_->elect) {
     copies();
   } else {
-    block(fmt::format("if (tx == {})", role_ ? role_->first : 0), s.span, copies);
+    const int64_t starts = (role_ ? role_->first : 0) + s.warpgroup() * kWarpgroup;
+    block(fmt::format("if (tx == {})", starts), s.span, copies);
   }
 }
 

@@ -180,7 +180,7 @@ void KernelEmitter::role(const Role& s) {
   });
 }
 
-/// Each role has an id of its own, 0 is that of the whole block.
+/// Each role has an id of its own, 0 is that of the whole block; those of warpgroups come behind.
 void KernelEmitter::role_barrier(const TileOp& s) {
   HELVE_CHECK(!role_->elect, "a barrier of one thread");
   need(kRoles);

@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cstring>
+#include <string_view>
 
 namespace helve {
 
@@ -27,7 +30,17 @@ constexpr const char* kReserved[] = {
     "report", "Exact", "Scratch", "Shape", "Group", "launch", "aligned", "bits_of", "read_value", "copy_box", "padded",
     "pointer", "holds", "floor_div", "floor_mod", "shift_left", "shift_right", "least", "greatest", "device",
     "processors", "extents", "from_steps", "to_steps", "compact", "bytes", "count", "peers", "me", "group", "member",
-    "source", "destination", "members"};
+    "source", "destination", "members", "stays", "comes", "sends", "receives"};
+
+/// Is it one of the numbered variables of a launch?
+bool is_numbered(const std::string& name) {
+  for (const char* word : {"value", "map", "extents", "strides", "box", "steps"}) {
+    const std::string_view rest = name.starts_with(word) ? std::string_view(name).substr(std::strlen(word)) : "";
+    if (!rest.empty() && std::all_of(rest.begin(), rest.end(), [](unsigned char c) { return std::isdigit(c); }))
+      return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -52,7 +65,9 @@ CallNames::CallNames(const runtime::Plan& plan) : params_(plan.params.size()) {
     const bool is_itself = each.dtype.code == runtime::kDLInt || each.dtype.code == runtime::kDLUInt;
     if (is_itself && each.dtype.bits == 64) kept[static_cast<size_t>(each.slot)] = scalars.back();
   }
-  for (size_t s = 0; s < plan.slots.size(); ++s) slots.push_back(kept[s].empty() ? unique(plan.slots[s]) : kept[s]);
+  for (size_t s = 0; s < plan.slots.size(); ++s) {
+    slots.push_back(kept[s].empty() ? unique(plan.slots[s], "_end") : kept[s]);
+  }
   for (const auto& each : plan.buffers) tensors.push_back(unique(each.name));
 }
 
@@ -61,14 +76,21 @@ std::string CallNames::address(int64_t id) const {
   return static_cast<size_t>(id) < params_ ? name : name + ".at";
 }
 
-std::string CallNames::unique(const std::string& wanted) {
+std::string CallNames::unique(const std::string& wanted, const std::string& beside) {
   const std::string name = identifier(wanted);
   std::string out = name;
   // Words of the compiler and of the headers begin with two underscores, or with CU and nccl.
   const bool is_theirs = name.starts_with("__") || name.starts_with("CU") || name.starts_with("cu") ||
-                         name.starts_with("nccl") || name.starts_with("comm_");
-  for (int n = 1; (n == 1 && is_theirs) || !taken_.insert(out).second; ++n) out = fmt::format("{}_{}", name, n);
+                         name.starts_with("nccl") || name.starts_with("comm_") || is_numbered(name);
+  for (int n = 1; (n == 1 && is_theirs) || !take(out, beside); ++n) out = fmt::format("{}_{}", name, n);
   return out;
+}
+
+bool CallNames::take(const std::string& name, const std::string& beside) {
+  if (taken_.contains(name) || taken_.contains(name + beside)) return false;
+  taken_.insert(name);
+  taken_.insert(name + beside);
+  return true;
 }
 
 std::string communicator_name(const runtime::Plan& plan, uint64_t axes) {

@@ -23,7 +23,9 @@ struct CallNames {
   std::string address(int64_t id) const;
 
  private:
-  std::string unique(const std::string& wanted);
+  /// A name that is free, and is with `beside` after it too.
+  std::string unique(const std::string& wanted, const std::string& beside = "");
+  bool take(const std::string& name, const std::string& beside);
 
   size_t params_;
   std::set<std::string> taken_;

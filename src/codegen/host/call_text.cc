@@ -139,16 +139,20 @@ class CallWriter {
     if (cooperates) out_.line("Scratch workspace(stream);");
   }
 
+  /// An extent of the argument, in its own elements.
+  std::string extent_text(const runtime::Extent& dim) const {
+    const auto* bind = std::get_if<runtime::BindSlot>(&dim);
+    if (bind == nullptr) return text(std::get<ScalarProgram>(dim));
+    return bind->elements > 1 ? fmt::format("{} / {}", slot(bind->slot), bind->elements) : slot(bind->slot);
+  }
+
   void tensors() {
     std::vector<bool> bound(plan_.slots.size(), false);
     for (const runtime::ScalarParam& each : plan_.scalar_params) bound[static_cast<size_t>(each.slot)] = true;
     std::vector<Parameter> extents;
     for (size_t p = 0; p < plan_.params.size(); ++p) {
       const runtime::TensorParam& param = plan_.params[p];
-      const std::string dims = join(param.dims, ", ", [&](const runtime::Extent& dim) {
-        const auto* bind = std::get_if<runtime::BindSlot>(&dim);
-        return bind != nullptr ? slot(bind->slot) : text(std::get<ScalarProgram>(dim));
-      });
+      const std::string dims = join(param.dims, ", ", [&](const runtime::Extent& dim) { return extent_text(dim); });
       std::string meaning = fmt::format("{}[{}]", runtime::to_text(param.dtype), dims);
       if (!param.strides.empty()) {
         const auto of = [&](const ScalarProgram& stride) { return text(stride); };
@@ -163,7 +167,8 @@ class CallWriter {
         const auto* bind = std::get_if<runtime::BindSlot>(&param.dims[d]);
         if (bind == nullptr || bound[static_cast<size_t>(bind->slot)]) continue;
         bound[static_cast<size_t>(bind->slot)] = true;
-        extents.push_back({"int64_t", slot(bind->slot), fmt::format("extent {} of {}", d, names_.tensors[p])});
+        const std::string times = bind->elements > 1 ? fmt::format("{} times ", bind->elements) : "";
+        extents.push_back({"int64_t", slot(bind->slot), fmt::format("{}extent {} of {}", times, d, names_.tensors[p])});
       }
     }
     parameters_.insert(parameters_.end(), extents.begin(), extents.end());
@@ -229,7 +234,7 @@ class CallWriter {
       std::vector<std::string> arguments, numbers;
       for (int64_t id : s.buffers) arguments.push_back("&" + names_.address(id));
       const auto number = [&](const std::string& value) {
-        const std::string name = fmt::format("value_{}", numbers.size());
+        const std::string name = fmt::format("value{}", numbers.size());
         numbers.push_back(fmt::format("{} = {}", name, value));
         arguments.push_back("&" + name);
       };
@@ -295,8 +300,7 @@ class CallWriter {
     std::string compact = fmt::format("{}", element);
     for (size_t k = 0; k < rank; ++k) {
       const runtime::Extent& dim = param.dims[rank - 1 - k];
-      const auto* bound = std::get_if<runtime::BindSlot>(&dim);
-      const std::string extent = bound != nullptr ? slot(bound->slot) : text(std::get<ScalarProgram>(dim));
+      const std::string extent = extent_text(dim);
       extents.push_back(wide(extent));
       if (k > 0) {
         strides.push_back(
@@ -310,21 +314,20 @@ class CallWriter {
     const auto all = [](const std::vector<std::string>& list) {
       return join(list, ", ", [](const std::string& each) { return each; });
     };
-    out_.line(fmt::format("const cuuint64_t extents_{0}[] = {{{1}}}, strides_{0}[] = {{{2}}};", number, all(extents),
+    out_.line(fmt::format("const cuuint64_t extents{0}[] = {{{1}}}, strides{0}[] = {{{2}}};", number, all(extents),
                           all(strides)));
-    out_.line(
-        fmt::format("const cuuint32_t box_{0}[] = {{{1}}}, steps_{0}[] = {{{2}}};", number, all(box), all(steps)));
-    out_.line(fmt::format("CUtensorMap map_{};", number));
-    out_.line(fmt::format("TRY(cuTensorMapEncodeTiled(&map_{0}, CU_TENSOR_MAP_DATA_TYPE_UINT{1}, {2}, pointer({3}),",
+    out_.line(fmt::format("const cuuint32_t box{0}[] = {{{1}}}, steps{0}[] = {{{2}}};", number, all(box), all(steps)));
+    out_.line(fmt::format("CUtensorMap map{};", number));
+    out_.line(fmt::format("TRY(cuTensorMapEncodeTiled(&map{0}, CU_TENSOR_MAP_DATA_TYPE_UINT{1}, {2}, pointer({3}),",
                           number, element * 8, rank, names_.address(id)));
     const std::string swizzle = map.swizzle == 0 ? "NONE" : fmt::format("{}B", map.swizzle);
-    out_.line(fmt::format("                           extents_{0}, strides_{0}, box_{0}, steps_{0}, "
+    out_.line(fmt::format("                           extents{0}, strides{0}, box{0}, steps{0}, "
                           "CU_TENSOR_MAP_INTERLEAVE_NONE,",
                           number));
     out_.line(fmt::format("                           CU_TENSOR_MAP_SWIZZLE_{}, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,",
                           swizzle));
     out_.line("                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));");
-    return fmt::format("&map_{}", number);
+    return fmt::format("&map{}", number);
   }
 
   static std::string wide(const std::string& value) {

@@ -19,6 +19,7 @@
 #include "helve/ir/tensor/matrix_move.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/layout/warp.h"
 #include "schedules.h"
 
 namespace helve {
@@ -108,6 +109,28 @@ std::vector<std::pair<int64_t, int64_t>> shapes_of(const std::vector<int64_t>& s
   return out;
 }
 
+/// The warpgroups, if the part has as many equal runs of rows and each warpgroup stores to one, in their order; else 1.
+int64_t groups_with_own_rows(const Layout& layout, const std::vector<int64_t>& shape) {
+  const int64_t threads = layout.span(axes::tx()), groups = threads / kWarpgroup;
+  std::string reason;
+  const std::optional<MatrixMove> move = matrix_move(layout, shape, &reason);
+  if (threads % kWarpgroup != 0 || shape[0] % groups != 0 || !move) return 1;
+  const int64_t rows = shape[0] / groups;
+  int64_t last = kMatrixRows - 1;  // row of a warp, from its first one on
+  for (const MatrixMove::Digit& digit : move->registers) {
+    if (digit.dim == 0) last += digit.step * (digit.extent - 1);
+  }
+  for (int64_t thread = 0; thread < threads; thread += kWarp) {
+    int64_t first = 0;
+    for (const MatrixMove::Digit& digit : move->warps) {
+      if (digit.dim == 0) first += thread / digit.divisor % digit.extent * digit.step;
+    }
+    const int64_t group = thread / kWarpgroup;
+    if (first < group * rows || first + last >= (group + 1) * rows) return 1;
+  }
+  return groups;
+}
+
 }  // namespace
 
 Region StagedResult::of_fragment(const BufferRef& fragment, const Part& part) const {
@@ -121,6 +144,24 @@ Region StagedResult::of_tensor(const Part& part, const Facts& facts) const {
   for (size_t k = 0; k < 2; ++k) {
     Range& range = out.ranges[open[k]];
     range = {simplify(range.begin + int_imm(begins[k]), facts), slot->shape[k], false};
+  }
+  return out;
+}
+
+std::vector<StagedResult::Box> StagedResult::boxes_of(const Part& part, const BufferRef& memory,
+                                                      const Facts& facts) const {
+  const Region all = of_tensor(part, facts);
+  const int64_t groups = groups_with_own_rows(part.layout, *constant_shape(slot->shape));
+  if (groups == 1) return {{whole_region(memory), all}};
+  const size_t rows_of_tensor = open_dimensions(tensor)[0];
+  const int64_t rows = *int_value(slot->shape[0]) / groups;
+  std::vector<Box> out;
+  for (int64_t group = 0; group < groups; ++group) {
+    Box box{whole_region(memory), all};
+    box.memory.ranges[0] = {int_imm(group * rows), int_imm(rows), false};
+    Range& range = box.tensor.ranges[rows_of_tensor];
+    range = {simplify(range.begin + int_imm(group * rows), facts), int_imm(rows), false};
+    out.push_back(std::move(box));
   }
   return out;
 }
@@ -153,9 +194,11 @@ std::optional<StagedResult> staged_result(const TileOp& copy, const LoweringCont
         continue;
       }
       const bool boxes = std::all_of(out.parts.begin(), out.parts.end(), [&](const StagedResult::Part& part) {
-        const Stmt store = tile_op(TileOpcode::CpAsyncBulkTensor,
-                                   {whole_region(out.slot), out.of_tensor(part, *context.facts)}, copy.span);
-        return is_box_copy(*as<TileOp>(store), regions->pad, *context.facts, reason);
+        const std::vector<StagedResult::Box> each = out.boxes_of(part, out.slot, *context.facts);
+        return std::all_of(each.begin(), each.end(), [&](const StagedResult::Box& box) {
+          const Stmt store = tile_op(TileOpcode::CpAsyncBulkTensor, {box.memory, box.tensor}, copy.span);
+          return is_box_copy(*as<TileOp>(store), regions->pad, *context.facts, reason);
+        });
       });
       if (boxes) return out;
     }

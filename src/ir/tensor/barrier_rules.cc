@@ -79,6 +79,12 @@ void check_copy(const TileOp& op) {
   if (bulk && loads) {
     refuse("bulk_group", "bulk groups count copies from shared memory", "give a copy to shared memory `barriers`");
   }
+  if (op.warpgroup() < 0 || (op.warpgroup() > 0 && !bulk)) {
+    refuse_argument(operation_text(op), "warpgroup", std::to_string(op.warpgroup()),
+                    bulk ? "warpgroups have numbers from 0 on" : "the first thread waits for other copies",
+                    "leave it out, or write bulk_group=True for a copy from shared memory",
+                    op.place(op.row().index_of("warpgroup")));
+  }
   if ((op.barriers() || bulk) && (!op.begins_copy() || op.waits_for_sources())) {
     refuse(op.begins_copy() ? "sources" : "wait", "a copy in a group is waited for with its group",
            loads ? "wait with T.mbarrier_wait" : "wait with T.wait_bulk");

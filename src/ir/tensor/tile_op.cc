@@ -111,6 +111,11 @@ int64_t TileOp::multicast() const {
   return found ? integer(*found) : 1;
 }
 
+int64_t TileOp::warpgroup() const {
+  const std::optional<size_t> found = row().find("warpgroup");
+  return found ? integer(*found) : 0;
+}
+
 bool TileOp::waits_for_sources() const {
   const std::optional<size_t> found = row().find("sources");
   return found && flag(*found);

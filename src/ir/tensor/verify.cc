@@ -627,6 +627,23 @@ class Verifier {
     return meets;
   }
 
+  /// Whoever meets in warpgroups, or has one of them start a copy, has so many threads.
+  void check_warpgroups(const TileOp& n) {
+    constexpr int64_t kGroup = 128;
+    const int64_t threads = role_ ? role_->threads : kernel_ ? kernel_->threads : 0;
+    if (n.op == TileOpcode::SyncWarpgroups && threads % kGroup != 0) {
+      refuse_argument("T.Kernel", "threads", std::to_string(threads),
+                      fmt::format("{} is for warpgroups of 128", operation_text(n)),
+                      "give a multiple of 128, or write T.sync_threads()", n.span);
+    }
+    if (n.warpgroup() > 0 && (n.warpgroup() + 1) * kGroup > threads) {
+      refuse_argument(operation_text(n), "warpgroup", std::to_string(n.warpgroup()),
+                      fmt::format("there are {} threads, 128 to a warpgroup", threads),
+                      threads < 2 * kGroup ? "leave it out" : fmt::format("give a number below {}", threads / kGroup),
+                      n.place(n.row().index_of("warpgroup")));
+    }
+  }
+
   void check(const TileOp& n) {
     for (size_t i = 0; i < n.operands.size(); ++i) visit_operand(n.operands[i], n.place(i));
     const std::string operation = operation_text(n);
@@ -635,6 +652,7 @@ class Verifier {
       wrong_scope(operation, "iteration", "put it at the first level of T.Kernel, which all threads execute", n.span,
                   {kernel_->span, "the kernel"});
     }
+    check_warpgroups(n);
     if (iteration_ && (n.row().scope != OpScope::Iteration || tiles_)) {
       wrong_scope(operation, "iteration", "make the loop T.serial, or move the operation out of it", n.span,
                   {iteration_->span, "an iteration of this loop is executed by a part of the block only"});

@@ -60,18 +60,18 @@ __device__ __forceinline__ void helve_arrived(unsigned long long* arrivals, unsi
                      : "=r"(done) : "r"(at), "r"(parity) : "memory");
     } while (!done);
 }
-// TMA copies from shared memory. Thread 0 issues them; those between two commits are a group.
+// TMA copies from shared memory. The first thread of a warpgroup issues them; those between two commits are a group.
 __device__ __forceinline__ void helve_commit_stores() {
-    if (threadIdx.x == 0) asm volatile("cp.async.bulk.commit_group;" : : : "memory");
+    if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.commit_group;" : : : "memory");
 }
 // Wait until all groups but the N youngest are complete, or have read their sources.
 template <int N>
 __device__ __forceinline__ void helve_wait_stores() {
-    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group %0;" : : "n"(N) : "memory");
+    if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group %0;" : : "n"(N) : "memory");
 }
 template <int N>
 __device__ __forceinline__ void helve_wait_sources() {
-    if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory");
+    if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group.read %0;" : : "n"(N) : "memory");
 }
 // CUtensorMap: a tensor's address, extents and strides, and the extents of a box.
 struct __align__(64) helve_tensor_map { unsigned char bytes[128]; };

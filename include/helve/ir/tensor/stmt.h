@@ -308,6 +308,7 @@ struct TileOp final : StmtNode {
   const std::string* combination() const;  ///< the operator of a reducing collective, else null
   const Region* barriers() const;  ///< the mbarriers that it is given; null if none
   int64_t pending() const;  ///< of a wait: how many groups may be unfinished after it
+  int64_t warpgroup() const;  ///< whose first thread starts the copy; 0 for others than copies of boxes
   int64_t multicast() const;  ///< the blocks that copy together; 1 for others than copies of boxes
   bool waits_for_sources() const;  ///< is waiting over when the sources have been read?
   /// Does it start a copy that a later wait of its queue completes (copy_queue.h)?
