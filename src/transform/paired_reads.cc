@@ -1,6 +1,5 @@
 // Elements that two neighbouring iterations of a loop read.
-// With h = (r + begin) % 2 iterations before it, position p has (r + begin + h + p) // 2 = (r + begin + h) // 2 + p
-// // 2.
+// After h = (r + begin) % 2 iterations, position p reads (r + begin + h + p) // 2 = (r + begin + 1) // 2 + p // 2.
 #include "paired_reads.h"
 
 #include "helve/arith/simplify.h"
@@ -11,7 +10,39 @@
 namespace helve {
 
 PairedReads::PairedReads(const For& loop, const Substitution& bound, const Facts& facts)
-    : loop_(loop), var_(loop.vars.back().get()), bound_(bound), facts_(facts), head_(int_imm(0)) {}
+    : loop_(loop), var_(loop.vars.back().get()), bound_(bound), facts_(facts), head_(int_imm(0)) {
+  walk(loop.body, [&](const Stmt& s) {
+    if (const Bind* n = as<Bind>(s)) names_.insert(n->var.get());
+  });
+}
+
+/// May the index be computed where the loop does not do so, in front of it or for no iteration? What it loads could lie
+/// outside of its buffer there, or be written by the loop.
+bool PairedReads::computes_anywhere(const Expr& e) const {
+  bool good = true;
+  walk(e, [&](const Expr& x) {
+    const Apply* a = as<Apply>(x);
+    const Var* v = as<Var>(x);
+    good &= a || (v && !names_.contains(v)) || as<IntImm>(x) || as<Cast>(x);
+    if (!a) return;
+    switch (a->op) {
+      case Op::Add:
+      case Op::Sub:
+      case Op::Mul:
+      case Op::Neg:
+      case Op::Min:
+      case Op::Max: break;
+      case Op::FloorDiv:
+      case Op::FloorMod: {
+        const int64_t* by = int_value(a->args[1]);
+        good &= by && *by != 0;
+        break;
+      }
+      default: good = false;
+    }
+  });
+  return good;
+}
 
 std::optional<Expr> PairedReads::begin_of(const Expr& e) const {
   const Apply* a = as<Apply>(e);
@@ -20,7 +51,8 @@ std::optional<Expr> PairedReads::begin_of(const Expr& e) const {
   if (!by || *by != 2) return std::nullopt;
   const Expr of = simplify(substitute(a->args[0], bound_), facts_);
   if (coefficient_of(sum_of(of), var_) != 1) return std::nullopt;
-  return simplify(substitute(of, {{var_, loop_.begins.back()}}), facts_);
+  const Expr begin = simplify(substitute(of, {{var_, loop_.begins.back()}}), facts_);
+  return computes_anywhere(begin) ? std::optional(begin) : std::nullopt;
 }
 
 Expr PairedReads::offset(const Expr& begin) const { return simplify(floor_mod(begin, int_imm(2)), facts_); }
@@ -48,11 +80,12 @@ bool PairedReads::add(const Expr& index) {
 Stmt PairedReads::body_at(const Expr& position) const {
   const Substitution iteration = {{var_, simplify(loop_.begins.back() + head_ + position, facts_)}};
   if (!found_) return substitute(loop_.body, iteration);
+  const Expr at = simplify(position, facts_);
   const auto in_pairs = [&](const Expr& e) -> Expr {
     const std::optional<Expr> begin = begin_of(e);
     if (!begin || !structural_equal(offset(*begin), head_)) return e;
-    if (as<Apply>(e)->op == Op::FloorMod) return floor_mod(position, int_imm(2));
-    return simplify(ceil_div(*begin, int_imm(2)), facts_) + floor_div(position, int_imm(2));
+    if (as<Apply>(e)->op == Op::FloorMod) return floor_mod(at, int_imm(2));
+    return simplify(ceil_div(*begin, int_imm(2)), facts_) + floor_div(at, int_imm(2));
   };
   const Stmt paired =
       rewrite(loop_.body, [](const Stmt& s) { return s; }, [&](const Expr& e) { return rewrite(e, in_pairs); });

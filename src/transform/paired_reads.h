@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_set>
 
 #include "helve/arith/facts.h"
 #include "helve/ir/tensor/stmt.h"
@@ -26,14 +27,16 @@ class PairedReads {
   Stmt body_at(const Expr& position) const;
 
  private:
-  /// r + begin of a quotient or remainder by 2 of r + var; nothing for other expressions.
+  /// r + begin of a quotient or remainder by 2 of r + var, known in front of the loop; nothing for other expressions.
   std::optional<Expr> begin_of(const Expr& e) const;
+  bool computes_anywhere(const Expr& e) const;
   Expr offset(const Expr& begin) const;
 
   const For& loop_;
   const Var* var_;
   const Substitution& bound_;
   const Facts& facts_;
+  std::unordered_set<const Var*> names_;  ///< that the body binds
   bool found_ = false;
   Expr head_;
 };

@@ -210,6 +210,7 @@ def main(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32"), Z: T.Tens
   for (const FunctionRef& f :
        {two(1), read(floor_div(idx(31) - j, idx(2))), read(floor_div(j * idx(3), idx(2))), read(floor_div(j, idx(3))),
         read(floor_div(j, idx(2)) + j), read(floor_div(floor_mod(j, idx(5)), idx(2))),
+        read(floor_div(j + cast(load(v.z, {idx(0), idx(0)}), kIndex), idx(2))),
         v.make({store(v.y, {floor_div(j, idx(2))}, f32(1))})}) {
     expect_untouched(vectorize_loops, f);
   }
