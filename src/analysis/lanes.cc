@@ -190,6 +190,19 @@ std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of) {
   return uniform ? std::optional<int64_t>(0) : std::nullopt;
 }
 
+std::optional<int64_t> pair_step(const Expr& e, const Var* lane, const StepOfVar& step_of) {
+  const VarRef pair = make_var("pair");
+  const Expr in_pairs = rewrite(e, [&](const Expr& x) {
+    const Apply* a = as<Apply>(x);
+    const int64_t* by = a && a->op == Op::FloorDiv && a->dtype.is_index() ? int_value(a->args[1]) : nullptr;
+    return by && *by == 2 && as<Var>(a->args[0]) == lane ? Expr(pair) : x;
+  });
+  return lane_step(in_pairs, [&](const Var* v) -> std::optional<int64_t> {
+    if (v == pair.get()) return 1;
+    return v != lane && step_of(v) == 0 ? std::optional<int64_t>(0) : std::nullopt;
+  });
+}
+
 bool lanes_independent(const For& loop, const std::vector<MayAlias>& may_alias) {
   return loop.vars.size() == 1 && LaneProof(loop, may_alias).holds(loop);
 }

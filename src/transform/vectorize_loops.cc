@@ -5,6 +5,10 @@
 // After:   for l in T.vectorized(64): Y[l] = X[l] * a
 //          for l in T.vectorized(32): Y[l + 64] = X[l + 64] * a
 //          for l in T.vectorized(4): Y[l + 96] = X[l + 96] * a
+// What two neighbouring iterations read is contiguous too (paired_reads.h). Vectors begin with a whole pair:
+// Before:  for j in T.Parallel(65): Y[j] = X[(j + 1) // 2]
+// After:   Y[0] = X[0]
+//          for l in T.vectorized(64): Y[l + 1] = X[l // 2 + 1]
 // Each element is computed by the same expression as before: no result changes.
 #include <algorithm>
 
@@ -13,6 +17,7 @@
 #include "helve/dispatch/vector_run.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
+#include "paired_reads.h"
 #include "scope_facts.h"
 
 namespace helve {
@@ -28,8 +33,13 @@ class Vectorization final : public ScopedRewriter {
     const For* loop = as<For>(s);
     if (!loop || loop->loop != LoopKind::Parallel || loop->scheduled || !straight_line(loop->body)) return s;
     const int64_t lanes = lanes_of(*loop);
-    if (widest_lanes(loop->extents.back(), lanes, facts) < 2 || !all_contiguous(*loop, facts)) return s;
-    return split(*loop, lanes, facts);
+    if (widest_lanes(loop->extents.back(), lanes, facts) < 2) return s;
+    Substitution bound;  // values of names, in terms of the loop's variables
+    if (!add_names(*loop, bound)) return s;
+    Facts inside = facts;
+    for (size_t d = 0; d < loop->vars.size(); ++d) enter_loop(inside, loop->vars[d], loop->begins[d], loop->extents[d]);
+    PairedReads pairs(*loop, bound, inside);
+    return all_contiguous(*loop, bound, inside, pairs) ? split(*loop, lanes, facts, pairs) : s;
   }
 
  private:
@@ -55,47 +65,53 @@ class Vectorization final : public ScopedRewriter {
 
   static bool invariant(const Expr& e, const Var* var) { return !mentions(e, var); }
 
-  /// One step of the variable is one element, or none.
-  static bool contiguous(const Buffer& b, const std::vector<Expr>& indices, const VarRef& var, bool may_be_invariant,
-                         const Facts& facts) {
-    if (indices.empty()) return may_be_invariant;
+  static bool add_names(const For& loop, Substitution& bound) {
+    bool good = true;
+    walk(loop.body, [&](const Stmt& s) {
+      if (const Bind* n = as<Bind>(s)) good &= add_value(bound, n->var, n->value) || !n->var->dtype.is_index();
+    });
+    return good;
+  }
+
+  /// One step of the variable is one element, or none; of what is read, two steps may be one.
+  static bool contiguous(const Buffer& b, const std::vector<Expr>& indices, const VarRef& var, bool is_read,
+                         const Facts& facts, PairedReads& pairs) {
+    if (indices.empty()) return is_read;
     for (size_t d = 0; d + 1 < indices.size(); ++d) {
       if (!invariant(indices[d], var.get())) return false;
     }
     const Expr& last = indices.back();
-    if (invariant(last, var.get())) return may_be_invariant;
+    if (invariant(last, var.get())) return is_read;
     if (!b.strides.empty()) {
       const int64_t* stride = int_value(b.strides.back());
       if (!stride || *stride != 1) return false;
     }
     Expr next = substitute(last, {{var.get(), Expr(var) + int_imm(1)}});
     const std::optional<int64_t> step = constant_value(simplify(next - last, facts));
-    return step && *step == 1;
+    return step ? *step == 1 : is_read && pairs.add(last);
   }
 
-  static bool all_contiguous(const For& loop, const Facts& outer) {
-    Facts facts = outer;
-    for (size_t d = 0; d < loop.vars.size(); ++d) enter_loop(facts, loop.vars[d], loop.begins[d], loop.extents[d]);
-    const VarRef& var = loop.vars.back();
-    bool good = true;
-    Substitution bound;  // values of names, in terms of the loop's variables
-    walk(loop.body, [&](const Stmt& s) {
-      if (const Bind* n = as<Bind>(s)) good &= add_value(bound, n->var, n->value) || !n->var->dtype.is_index();
-    });
-    if (!good) return false;
+  static bool all_contiguous(const For& loop, const Substitution& bound, const Facts& facts, PairedReads& pairs) {
     const std::vector<ElementUse> uses = element_uses(loop.body);
     return std::all_of(uses.begin(), uses.end(), [&](const ElementUse& use) {
       std::vector<Expr> indices = *use.indices;
       for (Expr& index : indices) index = substitute(index, bound);
-      return contiguous(*use.buffer, indices, var, !use.write, facts);
+      return contiguous(*use.buffer, indices, loop.vars.back(), !use.write, facts, pairs);
     });
   }
 
-  static Stmt split(const For& loop, int64_t lanes, const Facts& facts) {
-    const VarRef& var = loop.vars.back();
-    Stmt inner = vector_run(loop.extents.back(), lanes, facts, [&](const Expr&, const Expr& position) {
-      return substitute(loop.body, {{var.get(), simplify(loop.begins.back() + position, facts)}});
-    });
+  static Stmt split(const For& loop, int64_t lanes, const Facts& facts, const PairedReads& pairs) {
+    const Expr& extent = loop.extents.back();
+    std::vector<Stmt> parts;
+    const Expr head = simplify(min(max(extent, int_imm(0)), pairs.head()), facts);
+    if (constant_value(head) != 0) {
+      const VarRef h = make_var(loop.vars.back()->name);
+      const Expr at = simplify(loop.begins.back() + Expr(h), facts);
+      parts.push_back(for_loop(LoopKind::Serial, h, head, substitute(loop.body, {{loop.vars.back().get(), at}})));
+    }
+    parts.push_back(vector_run(simplify(extent - pairs.head(), facts), lanes, facts,
+                               [&](const Expr&, const Expr& position) { return pairs.body_at(position); }));
+    Stmt inner = seq(std::move(parts));
     if (loop.vars.size() == 1) return inner;
     return Stmt(copy_with(loop, [&](For& outer) {
       outer.vars.pop_back();

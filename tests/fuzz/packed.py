@@ -36,7 +36,17 @@ class Packed:
         again = [(p.Var(v.name), n) for v, n in pairs]
         body += [p.Alloc(out), *self.nest(again, [p.Store(out, at, p.Cast(out.dtype, read))], kind)]
         self.buffers.append(out)
-        return [*body, *self.consumed(out)]
+        return [*body, *self.consumed(out), *self.in_pairs(out, sizes, kind)]
+
+    def in_pairs(self, source, sizes, kind):
+        """A buffer of which neighbours in a row are one element of another, from an even index on or an odd one."""
+        out = self.declare(self.fresh("B"), sizes, source.dtype, "shared")
+        pairs = [(p.Var(self.fresh("i")), n) for n in sizes]
+        i, j = (v for v, _ in pairs)
+        begin = p.Apply("+", "index", [j, p.index(self.aside.randint(0, sizes[1]))])
+        read = p.Load(source, [i, p.Apply("//", "index", [begin, p.index(2)])])
+        self.buffers.append(out)
+        return [p.Alloc(out), *self.nest(pairs, [p.Store(out, [i, j], read)], kind), *self.consumed(out)]
 
     def packed_value(self, dtype):
         """What may be stored: any integer wraps, and floats stay in the range of the type."""

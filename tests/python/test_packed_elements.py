@@ -1,5 +1,7 @@
 """int4 and float4_e2m1: two elements share a byte, in tensors of a call and wherever a kernel keeps them."""
 
+import re
+
 import helve
 import helve.testing
 import ml_dtypes
@@ -67,6 +69,47 @@ def test_reads(dtype, to):
     wanted = unpacked(data, dtype).astype(kind)
     out = [np.zeros((5, 24), kind) for _ in range(3)]
     everywhere(read(dtype, to), [data, *out], {1: wanted, 2: wanted, 3: wanted[:, ::-1]})
+
+
+def reads_from(dtype, K, *offsets):
+    """Rows of K elements, which begin at an offset of the packed row."""
+
+    @T.prim_func
+    def main(W: T.Tensor((3, T.dyn("P")), dtype), X: T.Tensor((3, K), "float32"), Y: T.Tensor((3, K), "float32"),
+             O: T.Tensor((1,), "int32")):
+        with T.Kernel(3) as b:
+            for j in T.Parallel(K):
+                X[b, j] = T.cast(W[b, j + offsets[0]], "float32") * 2.0
+            start = O[0]
+            for j in T.Parallel(K):
+                Y[b, j] = T.cast(W[b, j + start], "float32") + X[b, j]
+
+    return main
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 5])
+@pytest.mark.parametrize("columns", [2, 7, 64, 65, 131, None])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_reads_of_rows(dtype, columns, offset):
+    """Whole vectors begin with a whole byte, wherever the row begins, with tails and extents of the call too."""
+    sizes = [columns] if columns else [0, 1, 2, 63, 64, 65, 140]
+    program = reads_from(dtype, columns or T.dyn("K"), offset)
+    for size in sizes:
+        for start in (0, 3):
+            data = some_bytes(3, (size + max(offset, start) + 1) // 2 + 1)
+            elements = unpacked(data, dtype).astype("float32")
+            x = elements[:, offset : offset + size] * 2
+            y = elements[:, start : start + size] + x
+            out = [np.zeros((3, size), "float32") for _ in range(2)]
+            check(program, [data, *out, np.int32([start])], {1: x, 2: y}, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_rows_are_read_in_vectors_of_bytes(dtype):
+    """Also where only the call knows in which half of a byte a row begins."""
+    text = helve.compile(reads_from(dtype, 256, 1), target="llvm").source("lowered")
+    assert re.search(r"W\[bx?, v\w* \* 32 \+ l\w* // 2 \+ 1\]", text), text
+    assert re.search(r"for j\w* in T.serial\(T.cast\(start, \"index\"\) % 2", text), text
 
 
 def dequantised_product(K, dtype="int4", group=32):

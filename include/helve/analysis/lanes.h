@@ -18,6 +18,10 @@ using StepOfVar = std::function<std::optional<int64_t>(const Var*)>;
 /// The constant step of an expression from lane to lane, or nothing.
 std::optional<int64_t> lane_step(const Expr& e, const StepOfVar& step_of);
 
+/// The constant step of an expression from two lanes to the next two, each lane with an even number and the next one
+/// having the same value; `lane` is the loop's variable, even in lane 0. Nothing where that is not known.
+std::optional<int64_t> pair_step(const Expr& e, const Var* lane, const StepOfVar& step_of);
+
 /// May the iterations of this one-variable loop run in step, each statement for all of them before the next? True when
 /// the body has only stores, binds, conditions and loops with equal bounds in all lanes, and what a lane stores no
 /// other lane touches.

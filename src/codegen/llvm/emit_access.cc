@@ -1,6 +1,6 @@
 // Loads and stores.
-// In vector code the step of each index decides: one element for all lanes, elements side by side, or an address for
-// each lane.
+// In vector code the step of each index decides: one element for all lanes, elements side by side, each for a lane or
+// for two, or an address for each lane.
 #include <numeric>
 
 #include "helve/analysis/iteration_scratch.h"
@@ -104,7 +104,48 @@ llvm::Instruction* KernelEmitter::mark(llvm::Instruction* access, const Buffer& 
   return access;
 }
 
+/// A load of half as many elements, each for two lanes, where they are side by side; else null.
+Value* KernelEmitter::paired_load(const Load& l) {
+  if (lanes_ == 0 || in_first_lane_ || l.indices.empty()) return nullptr;
+  const Buffer& buffer = buffer_of(l.buffer);
+  const size_t last = l.indices.size() - 1;
+  const auto step_here = [this](const Var* v) { return step_of(v); };
+  if (!lane_ || pair_step(l.indices[last], lane_, step_here) != 1) return nullptr;
+  for (size_t d = 0; d < last; ++d) {
+    if (step(l.indices[d]) != 0) return nullptr;
+  }
+  const auto* stride = llvm::dyn_cast<llvm::ConstantInt>(places_.at(&buffer).strides[last]);
+  if (!stride || !stride->isOne()) return nullptr;
+  const bool outer = in_first_lane_;
+  in_first_lane_ = true;
+  const Address first = address(buffer, l.indices);
+  in_first_lane_ = outer;
+  llvm::Type* type = llvm::FixedVectorType::get(arithmetic_.memory_type(l.dtype), lanes_ / 2);
+  const llvm::Align align = alignment_of(buffer);
+  if (!mask_) return both_of_pairs(mark(b_.CreateAlignedLoad(type, first.pointer, align), buffer));
+  Value* lanes_on[2];
+  for (unsigned which : {0u, 1u}) lanes_on[which] = every_second(mask_, which);
+  Value* on = b_.CreateOr(lanes_on[0], lanes_on[1]);
+  Value* nothing = llvm::Constant::getNullValue(type);
+  return both_of_pairs(mark(b_.CreateMaskedLoad(type, first.pointer, align, on, nothing), buffer));
+}
+
+/// Each element twice.
+Value* KernelEmitter::both_of_pairs(Value* vector) {
+  llvm::SmallVector<int, 64> lanes(lanes_);
+  for (unsigned lane = 0; lane < lanes_; ++lane) lanes[lane] = static_cast<int>(lane / 2);
+  return b_.CreateShuffleVector(vector, lanes);
+}
+
+/// The first lane of each two, or the second.
+Value* KernelEmitter::every_second(Value* vector, unsigned which) {
+  llvm::SmallVector<int, 64> lanes(lanes_ / 2);
+  for (unsigned pair = 0; pair < lanes_ / 2; ++pair) lanes[pair] = static_cast<int>(pair * 2 + which);
+  return b_.CreateShuffleVector(vector, lanes);
+}
+
 Value* KernelEmitter::load(const Load& l) {
+  if (Value* pairs = paired_load(l)) return arithmetic_.from_memory(pairs, l.dtype);
   const Buffer& buffer = buffer_of(l.buffer);
   const Address a = address(buffer, l.indices);
   llvm::Type* element = arithmetic_.memory_type(l.dtype);

@@ -141,10 +141,12 @@ Value* KernelEmitter::short_circuit(const Apply& a) {
 }
 
 std::optional<int64_t> KernelEmitter::step(const Expr& e) {
-  return lane_step(e, [this](const Var* v) -> std::optional<int64_t> {
-    auto found = env_.find(v);
-    return found == env_.end() ? std::nullopt : found->second.step;
-  });
+  return lane_step(e, [this](const Var* v) { return step_of(v); });
+}
+
+std::optional<int64_t> KernelEmitter::step_of(const Var* v) const {
+  auto found = env_.find(v);
+  return found == env_.end() ? std::nullopt : found->second.step;
 }
 
 Value* KernelEmitter::first_lane(const Expr& e) {

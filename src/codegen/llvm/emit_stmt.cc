@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "helve/analysis/multiple.h"
 #include "helve/ir/tensor/code_hints.h"
 #include "helve/support/diagnostic.h"
 #include "kernel_emitter.h"
@@ -198,6 +199,7 @@ void KernelEmitter::vector_loop(const For& s) {
   HELVE_CHECK(lanes_ == 0 && lanes && *lanes > 1 && *lanes <= kMaxLanes, "a vector loop that no processor executes");
   Value* begin = expr(s.begins[0]);
   lanes_ = static_cast<unsigned>(*lanes);
+  lane_ = is_multiple(s.begins[0], 2, {}) ? s.vars[0].get() : nullptr;
   env_[s.vars[0].get()] = Binding{lanes_from(begin, 1), begin, 1};
   stmt(s.body);
   lanes_ = 0;

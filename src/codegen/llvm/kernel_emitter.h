@@ -96,10 +96,14 @@ class KernelEmitter {
   llvm::Value* under_mask(llvm::Value* mask, const std::function<llvm::Value*()>& value);
   llvm::Value* first_lane(const Expr& e);
   std::optional<int64_t> step(const Expr& e);
+  std::optional<int64_t> step_of(const Var* v) const;
   llvm::Value* lanes_from(llvm::Value* first, int64_t step);
 
   // emit_access.cc
   llvm::Value* load(const Load& l);
+  llvm::Value* paired_load(const Load& l);
+  llvm::Value* both_of_pairs(llvm::Value* vector);
+  llvm::Value* every_second(llvm::Value* vector, unsigned which);
   llvm::Value* part(llvm::Value* vector, unsigned first, unsigned count);
   llvm::Value* masked_load(const Address& a, llvm::Type* element, const Buffer& buffer);
   void masked_store(llvm::Value* raw, const Address& a, const Buffer& buffer);
@@ -141,6 +145,7 @@ class KernelEmitter {
   std::vector<std::pair<llvm::Instruction*, const Buffer*>> marked_;
   std::vector<ParallelLoop> parallel_loops_;  ///< around this point
   unsigned lanes_ = 0;  ///< 0: scalar code
+  const Var* lane_ = nullptr;  ///< the variable of the lanes, where it is even in lane 0
   llvm::Value* mask_ = nullptr;  ///< lanes that are on; null: all
   bool in_first_lane_ = false;  ///< expressions are evaluated for lane 0
   bool may_lie_outside_ = false;  ///< addresses are not read or written, so they need not lie in their buffer

@@ -174,6 +174,63 @@ TEST(VectorizeLoops, OnlyContiguousAccesses) {
   }
 }
 
+TEST(VectorizeLoops, PairsOfIterationsReadOneElement) {
+  const Vectors v;
+  const Expr j = v.j;
+  const auto read = [&](const Expr& at, int64_t extent = 32, int64_t begin = 0) {
+    return v.make({store(v.y, {j}, load(v.x, {at}))}, extent, begin);
+  };
+  expect_prints(vectorize_loops, read(floor_div(j + idx(1), idx(2)), 17), R"(
+@T.prim_func
+def main(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32"), Z: T.Tensor((4, 64), "float32")):
+    with T.Kernel(1) as bx:
+        for j in T.serial(1):
+            Y[j] = X[(j + 1) // 2]
+        for v in T.serial(1):
+            for l in T.vectorized(16):
+                Y[v * 16 + l + 1] = X[1 + (v * 16 + l) // 2]
+)");
+  for (int64_t extent : {2, 3, 17, 31}) {
+    for (int64_t begin : {0, 1, 6}) {
+      for (int64_t offset : {0, 1, 2, 7}) {
+        const FunctionRef f = read(floor_div(j + idx(offset), idx(2)) + idx(3), extent, begin);
+        expect_same_results(vectorize_loops, f);
+      }
+    }
+  }
+  const VarRef t = make_var("t");
+  EXPECT_EQ(lanes(read(floor_div(j + idx(4), idx(2)))), 32);
+  EXPECT_EQ(lanes(v.make({bind(t, j + idx(3)), store(v.y, {j}, load(v.x, {floor_div(Expr(t), idx(2))}))})), 16)
+      << "through a name, after a head";
+  const auto two = [&](int64_t second) {
+    return v.make(
+        {store(v.y, {j}, load(v.x, {floor_div(j, idx(2))}) + load(v.x, {floor_div(j + idx(second), idx(2))}))});
+  };
+  EXPECT_EQ(lanes(two(6)), 32);
+  for (const FunctionRef& f :
+       {two(1), read(floor_div(idx(31) - j, idx(2))), read(floor_div(j * idx(3), idx(2))), read(floor_div(j, idx(3))),
+        read(floor_div(j, idx(2)) + j), read(floor_div(floor_mod(j, idx(5)), idx(2))),
+        read(floor_div(j + cast(load(v.z, {idx(0), idx(0)}), kIndex), idx(2))),
+        v.make({store(v.y, {floor_div(j, idx(2))}, f32(1))})}) {
+    expect_untouched(vectorize_loops, f);
+  }
+}
+
+TEST(VectorizeLoops, WhereThePairsBeginMayBeKnownAtTheCallOnly) {
+  const VarRef n = make_var("n"), o = make_var("o"), j = make_var("j");
+  const BufferRef x = param("X", kFloat32, {80}), y = make_buffer("Y", kFloat32, MemoryScope::Param, {Expr(n)});
+  const BufferRef where = make_buffer("O", kFloat32, MemoryScope::Param, {Expr(o)});
+  const Expr value = load(x, {floor_div(Expr(j) + o, idx(2))}) + cast(floor_mod(Expr(j) + o, idx(2)), kFloat32);
+  const FunctionRef f = dynamic_function("main", {n, o}, {x, y, where},
+                                         one_block({loop(LoopKind::Parallel, j, Expr(n), {store(y, {j}, value)})}));
+  EXPECT_EQ(lanes(f), 32);
+  for (int64_t extent : {0, 1, 2, 33, 75}) {
+    for (int64_t offset : {0, 1, 6, 11}) {
+      expect_same_results(vectorize_loops, f, {}, {{n.get(), extent}, {o.get(), offset}});
+    }
+  }
+}
+
 TEST(VectorizeLoops, ReductionsAndDeclaredStridesStayScalar) {
   const Vectors v;
   expect_untouched(vectorize_loops, v.make({store(v.y, {idx(0)}, load(v.y, {idx(0)}) + load(v.x, {v.j}))}));

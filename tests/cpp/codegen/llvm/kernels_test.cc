@@ -250,6 +250,39 @@ TEST(Vectors, UniformLoadUnderAnEmptyMask) {
   EXPECT_EQ(got, std::vector<float>(8, 3));
 }
 
+/// Lanes 2i and 2i + 1 share an element: one load of half the lanes, also from an odd row and under a mask, of which
+/// elements past the end stay untouched.
+TEST(Vectors, PairsOfLanesLoadOneElement) {
+  for (int64_t lanes : {2, 4, 16, 64}) {
+    for (int64_t begin : {0, 6, 3}) {
+      for (bool masked : {false, true}) {
+        VarRef l = var("l"), n = var("n");
+        const Expr in_row = Expr(l) - idx(begin);
+        BufferRef a = param("a", kInt16, {idx(3), Expr(n)}), out = param("out", kInt32, {idx(lanes)});
+        Stmt body = store(out, {in_row}, cast(load(a, {idx(1), floor_div(Expr(l), idx(2)) + idx(1)}), kInt32));
+        if (masked) body = if_then(less(floor_div(Expr(l), idx(2)) + idx(1), Expr(n)), body);
+        Stmt k = single(for_loop(LoopKind::Vectorized, {l}, {idx(begin)}, {idx(lanes)}, body));
+        const int64_t columns = masked ? (begin + lanes) / 2 : (begin + lanes) / 2 + 2;
+        std::vector<int16_t> in(static_cast<size_t>(3 * columns));
+        std::iota(in.begin(), in.end(), int16_t{1});
+        if (masked) in.resize(static_cast<size_t>(2 * columns));
+        std::vector<int32_t> got(static_cast<size_t>(lanes), -1);
+        Arguments args;
+        args.buffers = {{a.get(), in.data()}, {out.get(), got.data()}};
+        args.scalars = {{n.get(), columns}};
+        auto module = run(k, args);
+        if (begin % 2 == 0 && lanes > 2) {
+          EXPECT_EQ(module->llvm_ir(false).find("masked.gather"), std::string::npos) << lanes << " " << begin;
+        }
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          const int64_t at = (begin + lane) / 2 + 1;
+          ASSERT_EQ(got[static_cast<size_t>(lane)], at < columns ? columns + at + 1 : -1) << lanes << " " << begin;
+        }
+      }
+    }
+  }
+}
+
 TEST(Vectors, InnerLoopsRunInStep) {
   // out[l] = sum over k of a[k, l] in lanes, and a two-dimensional store out2[l, k].
   BufferRef a = param("a", kFloat32, {idx(9), idx(8)}), out = param("out", kFloat32, {idx(8)}),
