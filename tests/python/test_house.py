@@ -170,7 +170,7 @@ def too_wide(root):
 
 
 def too_wide_prose(root):
-    """Lines of Markdown beyond the width, rows of tables, printed output and the targets of links aside."""
+    """Lines of Markdown beyond the width, headings, rows of tables, printed output and the targets of links aside."""
     folders = ["tests", "tutorials", "benchmarks", "docs", "3rdparty"]
     for path in sorted(root.glob("*.md")) + files(root, folders, {".md"}):
         block = None
@@ -178,7 +178,7 @@ def too_wide_prose(root):
             if fence := re.match(r"```(\w*)", line):
                 block = fence.group(1) if block is None else None
             columns = len(re.sub(r"\]\([^)]*\)", "]", line))
-            if columns > WIDTH and block != "text" and not line.startswith("|"):
+            if columns > WIDTH and block != "text" and not line.startswith(("|", "#")):
                 yield f"{path.relative_to(root)}:{number}: {columns} columns, at most {WIDTH}"
 
 
