@@ -19,7 +19,7 @@ PY := $(abspath $(VENV))/bin/python
 PIP_BUILD := --no-build-isolation --no-deps --config-settings=build-dir=$(BUILD) --config-settings=build.targets=_core \
   --config-settings=cmake.define.HELVE_TESTS=ON --config-settings=cmake.define.HELVE_UNITY=ON
 # Seconds of one core from nothing, as measured: who waits is told how long.
-MODULE_SECONDS := 600
+MODULE_SECONDS := 750
 TESTS_SECONDS := 480
 about = about $$(( ($(1) / $(JOBS) + 59) / 60 )) min on $(JOBS) cores
 # Folders are listed too: deleting a file changes its folder, and the package must be installed anew.
