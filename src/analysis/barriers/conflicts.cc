@@ -224,6 +224,60 @@ bool ConflictQueries::places_apart(AccessId a, AccessId b, bool carried) const {
   return false;
 }
 
+namespace {
+
+/// The values of `thread` of each warpgroup, by its number; a copy that one starts has no thread. Nothing if they are
+/// not known.
+std::vector<std::pair<int64_t, std::optional<Interval>>> warpgroups_of(const BlockAccess& access) {
+  if (access.warpgroup) return {{*access.warpgroup, std::nullopt}};
+  const auto at = std::find_if(access.inner.begin(), access.inner.end(),
+                               [&](const VarRange& range) { return access.thread && range.var == access.thread; });
+  const int64_t* begin = at != access.inner.end() && at->begin ? int_value(at->begin) : nullptr;
+  const int64_t* extent = at != access.inner.end() && at->extent ? int_value(at->extent) : nullptr;
+  if (!begin || !extent || *begin != access.first_thread || *extent % access.of_warpgroup != 0) return {};
+  std::vector<std::pair<int64_t, std::optional<Interval>>> out;
+  for (int64_t group = 0; group < *extent / access.of_warpgroup; ++group) {
+    const int64_t first = *begin + group * access.of_warpgroup;
+    out.emplace_back(group, Interval{first, first + access.of_warpgroup - 1});
+  }
+  return out;
+}
+
+/// Of an offset, where the thread is one of `threads`.
+Interval range_of(const Expr& offset, const BlockAccess& access, const std::optional<Interval>& threads) {
+  Facts facts;
+  for (const VarRange& range : access.inner) {
+    if (threads && range.var == access.thread) {
+      facts.bind_loop(range.var, int_imm(*threads->low), int_imm(*threads->high - *threads->low + 1));
+    } else if (range.begin && range.extent) {
+      facts.bind_loop(range.var, range.begin, range.extent);
+    }
+  }
+  return interval_of(simplify(offset, facts), facts);
+}
+
+}  // namespace
+
+bool ConflictQueries::warpgroups_apart(AccessId a, AccessId b, bool carried) const {
+  const BlockAccess &one = table_.access(a), &other = table_.access(b);
+  const auto groups = warpgroups_of(one), others = warpgroups_of(other);
+  if (groups.empty() || others.empty()) return false;
+  const std::vector<Place>&places = table_.places(a), &places_of_other = table_.places(b);
+  for (size_t d = 0; d < places.size(); ++d) {
+    if (!places[d].base || places[d].base != places_of_other[d].base) continue;
+    if (carried && places[d].depth == table_.depth(a)) continue;  // the base differs between iterations
+    const bool apart = std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
+      const Interval mine = range_of(places[d].offset_value, one, group.second);
+      return std::all_of(others.begin(), others.end(), [&](const auto& each) {
+        if (each.first == group.first) return true;
+        return intersect(mine, range_of(places_of_other[d].offset_value, other, each.second)).is_empty();
+      });
+    });
+    if (apart) return true;
+  }
+  return false;
+}
+
 std::optional<AccessId> ConflictQueries::common_box(AccessId a, AccessId b, bool carried) const {
   if (!carried || (table_.access(a).thread && table_.access(b).thread)) return std::nullopt;
   const std::optional<AccessId> box = table_.box_around(a);
@@ -286,13 +340,14 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   const auto [it, fresh] = answers_.emplace(key, Conflict::Undecided);
   Conflict& out = it->second;
   if (!fresh) return out;
+  if (of_warpgroups && warpgroups_apart(a, b, carried)) return out = Conflict::None;
   Pair pair(one, other, carried, between_, table_);
   if (pair.threads_are_named()) return out = Conflict::None;
   if (!of_warpgroups && found_in_conflict(*function_, one, other, carried)) {
     ++work_.found;
     return out = one.exact && other.exact ? Conflict::Certain : Conflict::Possible;
   }
-  const std::optional<AccessId> box = of_warpgroups ? std::nullopt : common_box(a, b, carried);
+  const std::optional<AccessId> box = common_box(a, b, carried);
   if (box && hopeful_.contains(*box) && ask(*box, *box, true) == Conflict::None) return out = Conflict::None;
   if (apart_for_any_bases(a, b, carried)) return out = Conflict::None;
   if (++queries_[b] > kMaxQueries) return out;

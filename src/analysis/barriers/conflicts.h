@@ -52,6 +52,8 @@ class ConflictQueries {
  private:
   bool may_conflict(const BlockAccess& a, const BlockAccess& b) const;
   bool places_apart(AccessId a, AccessId b, bool carried) const;
+  /// Are the elements of each warpgroup apart from those of every other one, by ranges of indices?
+  bool warpgroups_apart(AccessId a, AccessId b, bool carried) const;
   /// The box around all accesses with the bases of the two, where one question about it answers for all.
   std::optional<AccessId> common_box(AccessId a, AccessId b, bool carried) const;
   /// Are different threads apart wherever the two begin? Asked where bases are costly to tell.
