@@ -266,11 +266,14 @@ bool ConflictQueries::warpgroups_apart(AccessId a, AccessId b, bool carried) con
   for (size_t d = 0; d < places.size(); ++d) {
     if (!places[d].base || places[d].base != places_of_other[d].base) continue;
     if (carried && places[d].depth == table_.depth(a)) continue;  // the base differs between iterations
+    std::vector<std::pair<int64_t, Interval>> theirs;
+    for (const auto& [group, threads] : others) {
+      theirs.emplace_back(group, range_of(places_of_other[d].offset_value, other, threads));
+    }
     const bool apart = std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
       const Interval mine = range_of(places[d].offset_value, one, group.second);
-      return std::all_of(others.begin(), others.end(), [&](const auto& each) {
-        if (each.first == group.first) return true;
-        return intersect(mine, range_of(places_of_other[d].offset_value, other, each.second)).is_empty();
+      return std::all_of(theirs.begin(), theirs.end(), [&](const auto& each) {
+        return each.first == group.first || intersect(mine, each.second).is_empty();
       });
     });
     if (apart) return true;

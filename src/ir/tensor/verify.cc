@@ -19,6 +19,7 @@
 #include "helve/ir/tensor/code_hints.h"
 #include "helve/ir/tensor/core_blocks.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/layout/warp.h"
 #include "helve/support/own_thread.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
@@ -552,7 +553,7 @@ class Verifier {
       wrong_scope("T.role", "iteration", "put it at the first level of T.Kernel", n.span,
                   {kernel_->span, "the kernel"});
     }
-    constexpr int64_t kWarp = 32, kGroup = 128, kMostRegisters = 256;
+    constexpr int64_t kMostRegisters = 256;
     if (n.threads < kWarp || n.threads % kWarp != 0) {
       refuse("threads", n.threads, "threads come in warps of 32", "use a multiple of 32");
     }
@@ -566,7 +567,7 @@ class Verifier {
              fmt::format("give {}", kernel_->threads));
     }
     if (n.registers != 0 && (n.registers % 8 != 0 || n.registers < 24 || n.registers > kMostRegisters ||
-                             n.threads % kGroup != 0 || n.first % kGroup != 0)) {
+                             n.threads % kWarpgroup != 0 || n.first % kWarpgroup != 0)) {
       refuse("registers", n.registers, "a budget is a multiple of 8 from 24 to 256, of whole warpgroups",
              "leave it out, or give whole warpgroups such a number");
     }
@@ -629,18 +630,18 @@ class Verifier {
 
   /// Whoever meets in warpgroups, or has one of them start a copy, has so many threads.
   void check_warpgroups(const TileOp& n) {
-    constexpr int64_t kGroup = 128;
     const int64_t threads = role_ ? role_->threads : kernel_ ? kernel_->threads : 0;
-    if (n.op == TileOpcode::SyncWarpgroups && threads % kGroup != 0) {
+    if (n.op == TileOpcode::SyncWarpgroups && threads % kWarpgroup != 0) {
       refuse_argument("T.Kernel", "threads", std::to_string(threads),
                       fmt::format("{} is for warpgroups of 128", operation_text(n)),
                       "give a multiple of 128, or write T.sync_threads()", n.span);
     }
-    if (n.warpgroup() > 0 && (n.warpgroup() + 1) * kGroup > threads) {
-      refuse_argument(operation_text(n), "warpgroup", std::to_string(n.warpgroup()),
-                      fmt::format("there are {} threads, 128 to a warpgroup", threads),
-                      threads < 2 * kGroup ? "leave it out" : fmt::format("give a number below {}", threads / kGroup),
-                      n.place(n.row().index_of("warpgroup")));
+    if (n.warpgroup() > 0 && (n.warpgroup() + 1) * kWarpgroup > threads) {
+      refuse_argument(
+          operation_text(n), "warpgroup", std::to_string(n.warpgroup()),
+          fmt::format("there are {} threads, 128 to a warpgroup", threads),
+          threads < 2 * kWarpgroup ? "leave it out" : fmt::format("give a number below {}", threads / kWarpgroup),
+          n.place(n.row().index_of("warpgroup")));
     }
   }
 
