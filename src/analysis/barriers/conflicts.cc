@@ -11,7 +11,6 @@
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/visit.h"
-#include "residues.h"
 #include "witness.h"
 
 namespace helve::barriers {
@@ -164,13 +163,6 @@ Expr any_like(const Expr& e) {
   return any * int_imm(known.modulus) + int_imm(known.remainder);
 }
 
-/// The offsets where the bases are any integers with their residues: bases differ by any multiple of the modulus.
-ComparedOffsets offsets_of(const Place& earlier, const Place& later) {
-  const Residue one = residue_of(earlier.base_value, {}), other = residue_of(later.base_value, {});
-  return {earlier.offset_value + int_imm(one.remainder), later.offset_value + int_imm(other.remainder),
-          std::gcd(one.modulus, other.modulus)};
-}
-
 /// Do conditions on it become many cases?
 bool is_costly(const Expr& e) {
   bool found = false;
@@ -256,24 +248,40 @@ Interval range_of(const Expr& offset, const BlockAccess& access, const std::opti
   return interval_of(simplify(offset, facts), facts);
 }
 
+/// May a value of each be equal, or, for a modulus other than 0, have the same remainder?
+bool may_be_equal(const Interval& one, const Interval& other, int64_t modulus) {
+  if (modulus == 0) return !intersect(one, other).is_empty();
+  const Interval difference = other + -one;
+  if (!difference.low || !difference.high) return true;
+  return floor_quotient(*difference.high, modulus) * modulus >= *difference.low;
+}
+
 }  // namespace
+
+std::optional<ComparedOffsets> ConflictQueries::compared_offsets(AccessId a, AccessId b, bool carried,
+                                                                 size_t d) const {
+  const Place &earlier = table_.places(a)[d], &later = table_.places(b)[d];
+  if (!earlier.base || !later.base) return std::nullopt;
+  const bool is_same = earlier.base == later.base && !(carried && earlier.depth == table_.depth(a));
+  if (is_same) return ComparedOffsets{earlier.offset_value, later.offset_value, 0};
+  const Residue one = residue_of(earlier.base_value, {}), other = residue_of(later.base_value, {});
+  return ComparedOffsets{earlier.offset_value + int_imm(one.remainder), later.offset_value + int_imm(other.remainder),
+                         std::gcd(one.modulus, other.modulus)};
+}
 
 bool ConflictQueries::warpgroups_apart(AccessId a, AccessId b, bool carried) const {
   const BlockAccess &one = table_.access(a), &other = table_.access(b);
   const auto groups = warpgroups_of(one), others = warpgroups_of(other);
   if (groups.empty() || others.empty()) return false;
-  const std::vector<Place>&places = table_.places(a), &places_of_other = table_.places(b);
-  for (size_t d = 0; d < places.size(); ++d) {
-    if (!places[d].base || places[d].base != places_of_other[d].base) continue;
-    if (carried && places[d].depth == table_.depth(a)) continue;  // the base differs between iterations
+  for (size_t d = 0; d < table_.places(a).size(); ++d) {
+    const std::optional<ComparedOffsets> compared = compared_offsets(a, b, carried, d);
+    if (!compared || compared->modulus == 1) continue;
     std::vector<std::pair<int64_t, Interval>> theirs;
-    for (const auto& [group, threads] : others) {
-      theirs.emplace_back(group, range_of(places_of_other[d].offset_value, other, threads));
-    }
+    for (const auto& [group, threads] : others) theirs.emplace_back(group, range_of(compared->later, other, threads));
     const bool apart = std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
-      const Interval mine = range_of(places[d].offset_value, one, group.second);
+      const Interval mine = range_of(compared->earlier, one, group.second);
       return std::all_of(theirs.begin(), theirs.end(), [&](const auto& each) {
-        return each.first == group.first || intersect(mine, each.second).is_empty();
+        return each.first == group.first || !may_be_equal(mine, each.second, compared->modulus);
       });
     });
     if (apart) return true;
@@ -295,19 +303,17 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
   std::vector<ComparedOffsets> compared;
   bool costly = false;
   for (size_t d = 0; d < places.size(); ++d) {
-    const bool known = places[d].base && others[d].base && is_own(places[d].offset_value, one) &&
-                       is_own(others[d].offset_value, other);
-    if (!known) {
+    const std::optional<ComparedOffsets> offsets = compared_offsets(a, b, carried, d);
+    if (!offsets || !is_own(places[d].offset_value, one) || !is_own(others[d].offset_value, other)) {
       one.indices[d] = other.indices[d] = {};
       continue;
     }
-    const bool is_same = places[d].base == others[d].base && !(carried && places[d].depth == table_.depth(a));
+    const bool is_same = offsets->modulus == 0;
     const Expr begin = any_like(places[d].base_value),
                begin_of_other = is_same ? begin : any_like(others[d].base_value);
     one.indices[d] = begin + places[d].offset_value;
     other.indices[d] = begin_of_other + others[d].offset_value;
-    compared.push_back(is_same ? ComparedOffsets{places[d].offset_value, others[d].offset_value, 0}
-                               : offsets_of(places[d], others[d]));
+    compared.push_back(*offsets);
     costly |= is_costly(places[d].base_value) || is_costly(others[d].base_value);
   }
   if (!costly) return false;

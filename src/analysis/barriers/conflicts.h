@@ -10,6 +10,7 @@
 #include "access_table.h"
 #include "helve/analysis/barriers.h"
 #include "helve/arith/relation.h"
+#include "residues.h"
 
 namespace helve::barriers {
 
@@ -52,6 +53,9 @@ class ConflictQueries {
  private:
   bool may_conflict(const BlockAccess& a, const BlockAccess& b) const;
   bool places_apart(AccessId a, AccessId b, bool carried) const;
+  /// How the indices of dimension `d` compare wherever the two begin: with a modulus where bases differ, by any multiple
+  /// of it. Nothing if a base depends on data.
+  std::optional<ComparedOffsets> compared_offsets(AccessId a, AccessId b, bool carried, size_t d) const;
   /// Are the elements of each warpgroup apart from those of every other one, by ranges of indices?
   bool warpgroups_apart(AccessId a, AccessId b, bool carried) const;
   /// The box around all accesses with the bases of the two, where one question about it answers for all.
