@@ -76,6 +76,36 @@ def resident(M: int, N: int, K: int, bm: int, bn: int, bk: int, threads: int, st
     return main
 
 
+def by_hand(M: int, N: int, K: int, bm: int, bn: int, bk: int, slots: int):
+    """The same with the roles written out."""
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), DTYPE), B: T.Tensor((K, N), DTYPE), C: T.Tensor((M, N), DTYPE)):
+        with T.Kernel(T.multiprocessors(), threads=256):
+            a = T.alloc_shared((bm, bk), DTYPE, slots=slots)
+            b = T.alloc_shared((bk, bn), DTYPE, slots=slots)
+            ring = T.alloc_barrier(slots)
+            with T.warpgroup(0, 2, registers=224):
+                c = T.alloc_fragment((bm, bn), "float32")
+                for j, i in T.Persistent([T.ceildiv(N, bn), T.ceildiv(M, bm)]):
+                    T.clear(c)
+                    for k in T.serial(T.ceildiv(K, bk)):
+                        T.ring_wait(ring)
+                        T.gemm(a, b, c, dispatch="tensor_cores")
+                        T.ring_release(ring, pending=1)
+                    T.ring_release(ring)
+                    T.copy(c, C[i * bm : (i + 1) * bm, j * bn : (j + 1) * bn])
+            with T.warpgroup(2, registers=56, elect=True):
+                for j, i in T.Persistent([T.ceildiv(N, bn), T.ceildiv(M, bm)]):
+                    for k in T.serial(T.ceildiv(K, bk)):
+                        T.ring_acquire(ring)
+                        T.tma_load(A[i * bm : (i + 1) * bm, k * bk : (k + 1) * bk], a, ring)
+                        T.tma_load(B[k * bk : (k + 1) * bk, j * bn : (j + 1) * bn], b, ring)
+                        T.ring_commit(ring)
+
+    return main
+
+
 STEPS = {
     "a thread an element": loops,
     "tiles in shared memory": lambda *size: tiles(*size, 128, 128, 32, 256, 1, "products and sums of single elements"),
@@ -83,6 +113,7 @@ STEPS = {
     "four stages": lambda *size: tiles(*size, 128, 128, 64, 128, 4, "tensor_cores"),
     "tiles of 128 x 256, two warpgroups": lambda *size: tiles(*size, 128, 256, 64, 256, 4, "tensor_cores"),
     "resident blocks": lambda *size: resident(*size, 128, 256, 64, 256, 4),
+    "roles by hand": lambda *size: by_hand(*size, 128, 256, 64, 4),
     "helve.kernels.gemm": lambda M, N, K: kernels.gemm(DTYPE, M=M, N=N, K=K),
 }
 

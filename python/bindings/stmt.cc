@@ -155,12 +155,18 @@ void bind_stmt(py::module_& module) {
       py::arg("condition"), py::arg("then_body"), py::arg("else_body") = py::none(), py::arg("span") = nowhere);
   module.def(
       "kernel",
-      [](std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span, int64_t cluster) {
+      [](std::vector<VarRef> vars, std::vector<Expr> extents, int64_t threads, Stmt body, Span span, int64_t cluster,
+         int64_t producers, std::vector<int64_t> registers) {
         const Stmt out = kernel(std::move(vars), std::move(extents), threads, std::move(body), std::move(span));
-        return Stmt(copy_with(*as<Kernel>(out), [&](Kernel& kernel) { kernel.cluster = cluster; }));
+        return Stmt(copy_with(*as<Kernel>(out), [&](Kernel& kernel) {
+          kernel.cluster = cluster;
+          kernel.producers = producers;
+          kernel.registers = std::move(registers);
+        }));
       },
       py::arg("vars"), py::arg("extents"), py::arg("threads"), py::arg("body"),
-             py::arg("span") = nowhere, py::arg("cluster") = 1);
+             py::arg("span") = nowhere, py::arg("cluster") = 1, py::arg("producers") = 0,
+             py::arg("registers") = std::vector<int64_t>());
   module.def("role", &role, py::arg("first"), py::arg("threads"), py::arg("registers"), py::arg("elect"),
              py::arg("body"), py::arg("span") = nowhere);
   module.def("outline", &outline, py::arg("body"), py::arg("span") = nowhere);

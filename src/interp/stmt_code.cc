@@ -50,7 +50,8 @@ class AllocCode final : public PlainCode {
         shape_(prepare(node.buffer->shape, scope)),
         slot_(scope.define(node.buffer)),
         span_(node.span) {
-    if (node.buffer->scope != MemoryScope::Global) scope.kernel_buffers.push_back(slot_);
+    // What a slot of a ring holds is its fills' and takes', whichever iteration these are in.
+    if (node.buffer->scope != MemoryScope::Global && node.buffer->slots == 0) scope.kernel_buffers.push_back(slot_);
   }
   void run(Frame& frame) const override {
     if (buffer_->slots > 0) return allocate_slots(frame, slot_, buffer_, eval_all(shape_, frame), span_);
@@ -452,7 +453,13 @@ class TileStoreCode final : public PlainCode {
 class RolesCode final : public PlainCode {
  public:
   RolesCode(const std::vector<const Role*>& roles, Scope& scope) : order_(scope.options().roles) {
-    for (const Role* role : roles) bodies_.push_back(prepare(role->body, scope));
+    const std::vector<size_t> around = scope.kernel_buffers;
+    for (const Role* role : roles) {
+      // What the block has allocated is the first role's, rings aside.
+      scope.kernel_buffers = role->first == 0 ? around : std::vector<size_t>();
+      bodies_.push_back(prepare(role->body, scope));
+    }
+    scope.kernel_buffers = around;
   }
   void run(Frame& frame) const override {
     Fibers fibers(frame, order_);

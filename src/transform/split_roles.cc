@@ -2,8 +2,8 @@
 // Input: the program of the threads of a block, whose rings are filled and taken in one sequence. Output: kernels with
 // rings have two roles: the kernel's own threads keep all but the copies that fill rings, further warps have these
 // alone, under the same loops and branches. One thread of it works; registers that the others do not need go to the
-// first role. The result is checked: put together again the roles are the sequence that they were cut from, and its
-// rings are in order (analysis/rings.h).
+// first role, unless T.Kernel says how many threads and registers each has. The result is checked: put together again
+// the roles are the sequence that they were cut from, and its rings are in order (analysis/rings.h).
 // Before:  for k in T.serial(n):                       After:  with T.role(0, 256, registers=232):
 //              T.ring_acquire(ring)                                for k in T.serial(n):
 //              T.cp_async_bulk_tensor(A[k, :], x,                      T.ring_wait(ring)
@@ -14,6 +14,8 @@
 //              T.ring_release(ring)                                    T.ring_acquire(ring)
 //                                                                      T.cp_async_bulk_tensor(A[k_1, :], x,
 //                                                                      barriers=ring) T.ring_commit(ring)
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -49,6 +51,33 @@ int64_t launch_registers(const Stmt& s) {
     if (op && op->op == TileOpcode::Wgmma) out = std::max(out, group_operands(*op).product().launch_registers());
   });
   return out;
+}
+
+/// The budget that the program gives. The threads begin with equal parts of all registers, which is what there is.
+Budget given_budget(const Kernel& kernel, const Machine& machine, int64_t needed) {
+  const int64_t launched = kernel.threads + kernel.producers, each = machine.launch_registers(launched);
+  const auto refuse = [&](const char* parameter, const std::string& value, const std::string& reason,
+                          const std::string& remedy) {
+    throw UserError(
+        Code::BadArgument, kernel.span,
+        {{"function", "T.Kernel"}, {"parameter", parameter}, {"value", value}, {"reason", reason}, {"remedy", remedy}});
+  };
+  if (each < needed) {
+    refuse("producers", std::to_string(kernel.producers),
+           fmt::format("a product needs {} registers of each thread, and {} threads begin with {}", needed, launched,
+                       each),
+           "use fewer threads, or smaller tiles");
+  }
+  if (kernel.registers.empty()) return {kernel.producers, 0, 0};
+  const int64_t takes = kernel.registers[0], fills = kernel.registers[1];
+  const int64_t held = takes * kernel.threads + fills * kernel.producers;
+  if (held > each * launched) {
+    refuse("registers", fmt::format("[{}, {}]", takes, fills),
+           fmt::format("{} threads with {} and {} with {} have {}, and a block of {} threads has {}", kernel.threads,
+                       takes, kernel.producers, fills, held, launched, each * launched),
+           "give one role fewer");
+  }
+  return {kernel.producers, takes, fills};
 }
 
 /// Budgets are those of whole warpgroups, and of a block that has its multiprocessor for itself. One warpgroup has
@@ -159,13 +188,19 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel, const Machine& machine
     common.push_back(tile_op(TileOpcode::SyncThreads, {}, kernel->span));
   }
   const Stmt all = seq(std::move(own), kernel->body->span);
-  const Budget budget = budget_of(kernel->threads, machine, launch_registers(kernel->body));
+  const int64_t needed = launch_registers(kernel->body);
+  const Budget budget =
+      kernel->producers ? given_budget(*kernel, machine, needed) : budget_of(kernel->threads, machine, needed);
   common.push_back(role(0, kernel->threads, budget.takes, false, without_fills(all), kernel->span));
   common.push_back(
       role(kernel->threads, budget.threads, budget.fills, true, renewed(Fills(all).slice(all)), kernel->span));
   common.insert(common.end(), end.begin(), end.end());
   const Stmt out = seq(std::move(common), kernel->body->span);
-  return copy_with(*kernel, [&](Kernel& copy) { copy.body = out; });
+  return copy_with(*kernel, [&](Kernel& copy) {
+    copy.body = out;
+    copy.producers = 0;
+    copy.registers.clear();
+  });
 }
 
 }  // namespace

@@ -801,8 +801,17 @@ class KernelGenerator(Generator):
             grid = [rng.randint(1, 3) for _ in range(rng.randint(1, 2))]
             if self.aside.random() < 0.4 and not any(getattr(each, "op", "") == "<<" for _, each in tree.places(inner)):
                 grid[-1] = p.MULTIPROCESSORS  # by which a shift may leave an index, for all that a call knows
-            return p.Kernel([p.Var(self.fresh("b")) for _ in grid], grid, [*allocs, inner], self.threads)
-        return p.Kernel(variables, extents, [*allocs, *body], self.threads)
+            return p.Kernel([p.Var(self.fresh("b")) for _ in grid], grid, [*allocs, inner], self.threads, *self.roles())
+        return p.Kernel(variables, extents, [*allocs, *body], self.threads, *self.roles())
+
+    def roles(self):
+        """What the launch says of threads that fill rings, if there will be rings, and of registers."""
+        rng = self.aside
+        if rng.random() < 0.8:
+            return None, None
+        producers = rng.choice([32, 64, 128])
+        budgets = {128: [(224, 56), (200, 24), (0, 40)], 256: [(232, 40), (224, 56)]}.get(self.threads or 128)
+        return producers, rng.choice(budgets) if producers == 128 and budgets and rng.random() < 0.5 else None
 
     def picked_out(self, variables, counts, cut):
         """A tensor of which each block writes its part by picking."""

@@ -192,6 +192,8 @@ class Kernel:
     extents: list
     body: list
     threads: int | None = None
+    producers: int | None = None  # threads of the role that fills rings
+    registers: tuple | None = None  # of a thread of each role
 
 
 @dataclass(eq=False)
@@ -407,11 +409,12 @@ def _lines(stmts, depth):
             case Op(name=name, regions=regions, keywords=keywords):
                 arguments = [*map(region_text, regions), *(f"{k}={_value_text(v)}" for k, v in keywords.items())]
                 yield f"{pad}T.{name}({', '.join(arguments)})", s
-            case Kernel(vars=variables, extents=extents, body=body, threads=threads):
+            case Kernel(vars=variables, extents=extents, body=body):
                 names = ", ".join(v.name for v in variables)
                 names = f"({names})" if len(variables) > 1 else names
-                count = f", threads={threads}" if threads else ""
-                yield f"{pad}with T.Kernel({', '.join(map(expr_text, extents))}{count}) as {names}:", s
+                launch = {name: getattr(s, name) for name in ("threads", "producers", "registers")}
+                given = [f"{name}={value}" for name, value in launch.items() if value]
+                yield f"{pad}with T.Kernel({', '.join([*map(expr_text, extents), *given])}) as {names}:", s
                 yield from _lines(body, depth + 1)
             case _:
                 raise TypeError(f"no statement: {s!r}")

@@ -68,8 +68,10 @@ def statement_cuts(program):
                     yield tree.replaced(program, (*path, n, "step"), 1)
                 if len(s.vars) > 1:
                     yield tree.replaced(program, (*path, n), fewer_variables(s))
-            elif isinstance(s, p.Kernel) and s.threads:
-                yield tree.replaced(program, (*path, n, "threads"), None)
+            elif isinstance(s, p.Kernel):
+                for each in ("registers", "producers", "threads"):
+                    if getattr(s, each):
+                        yield tree.replaced(program, (*path, n, each), None)
             elif isinstance(s, p.While):
                 yield tree.replaced(program, (*path, n), s.body)
 

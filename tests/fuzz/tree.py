@@ -178,9 +178,10 @@ def constructs(tree):
                 count["barrier of threads"] += 1
             case p.Shuffle(name=name):
                 count[name] += 1
-            case p.Kernel(extents=extents, threads=threads):
+            case p.Kernel(extents=extents, threads=threads, producers=producers):
                 count[f"kernel of {len(extents)} dimensions"] += 1
                 count["threads"] += threads is not None
+                count["producers"] += producers is not None
             case p.Op(name=name, keywords=keywords):
                 count[name] += 1
                 for k in keywords:

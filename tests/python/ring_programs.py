@@ -107,3 +107,35 @@ def gemm_arguments(m, n, k, dtype="bfloat16", out="float32", low=-3, high=4):
     a, b = (rng.integers(low, high, shape).astype("float32") for shape in [(m, k), (n, k)])
     kind = TYPES.get(out, np.dtype("float32"))
     return [a.astype(TYPES[dtype]), b.astype(TYPES[dtype]), np.full((m, n), 7, kind)], (a @ b.T).astype(kind)
+
+
+def product_by_hand(bm, bn, bk, slots, blocks=2, groups=1, registers=(0, 0), out="float32"):
+    """C = A @ B^T with the roles written out: warpgroups that multiply, one more whose first thread copies."""
+    M, N, K = T.dyn("M"), T.dyn("N"), T.dyn("K")
+
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "bfloat16"), B: T.Tensor((N, K), "bfloat16"), C: T.Tensor((M, N), out)):
+        T.assume(K % 8 == 0)
+        with T.Kernel(blocks, threads=128 * groups):
+            a = T.alloc_shared((bm, bk), "bfloat16", slots=slots)
+            b = T.alloc_shared((bn, bk), "bfloat16", slots=slots)
+            ring = T.alloc_barrier(slots)
+            with T.warpgroup(0, groups, registers=registers[0]):
+                c = T.alloc_fragment((bm, bn), "float32")
+                for i, j in T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)]):
+                    T.clear(c)
+                    for k in T.serial(T.ceildiv(K, bk)):
+                        T.ring_wait(ring)
+                        T.gemm(a, b, c, transpose_B=True, dispatch="tensor_cores")
+                        T.ring_release(ring, pending=1)  # the product may run while the next one begins
+                    T.ring_release(ring)
+                    T.copy(c, C[i * bm : i * bm + bm, j * bn : j * bn + bn])
+            with T.warpgroup(groups, registers=registers[1], elect=True):
+                for i, j in T.Persistent([T.ceildiv(M, bm), T.ceildiv(N, bn)]):
+                    for k in T.serial(T.ceildiv(K, bk)):
+                        T.ring_acquire(ring)
+                        T.tma_load(A[i * bm : i * bm + bm, k * bk : k * bk + bk], a, ring)
+                        T.tma_load(B[j * bn : j * bn + bn, k * bk : k * bk + bk], b, ring)
+                        T.ring_commit(ring)
+
+    return main

@@ -122,17 +122,27 @@ _TILES = (_p("buffer"), _o("parallel", False))
 
 _CONSTRUCTS = [
     Construct(
-        "Kernel", (_o("threads", 128), _o("cluster", 1)),
+        "Kernel", (_o("threads", 128), _o("cluster", 1), _o("producers", 0), _o("registers", ())),
         "A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh. `cluster` neighbouring "
-        "blocks along the last dimension of the grid run at the same time, so that GPUs can copy for them together.",
+        "blocks along the last dimension of the grid run at the same time, so that GPUs can copy for them together. "
+        "`producers` threads more fill rings, where the target has such; `registers`, two numbers, are the budgets of "
+        "each thread that takes from rings and of each that fills them. By default the compiler chooses.",
         "grid",
     ),
     Construct(
         "role", (_p("first"), _p("threads"), _o("registers", 0), _o("elect", False)),
-        "What a part of the threads that are launched executes, in a lowered program: `with T.role(first, threads)`, "
-        "from `first` on. Roles stand side by side and run at the same time; rings alone order one with another. The "
-        "first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has "
-        "the first thread execute the body alone.",
+        "What a part of the threads that are launched executes: `with T.role(first, threads)`, from `first` on. Roles "
+        "stand side by side at the end of a kernel and run at the same time; rings alone order one with another. The "
+        "first has the threads of T.Kernel, the second comes on top and fills what the first takes. `registers` is the "
+        "budget of each thread (`setmaxnreg`), `elect` has the first thread execute the body alone.",
+    ),
+    Construct(
+        "warpgroup", (_p("first"), _o("count", 1), _o("registers", 0), _o("elect", False)),
+        "T.role of `count` warpgroups of 128 threads, from warpgroup `first` on.",
+    ),
+    Construct(
+        "warp", (_p("first"), _o("count", 1), _o("elect", False)),
+        "T.role of `count` warps of 32 threads, from warp `first` on.",
     ),
     Construct(
         "outline", (),

@@ -23,10 +23,12 @@ NAMES: dict[str, _Any]
 def Cast(dtype: _b.str, x: _Scalar) -> _Expr:
     """The same as T.cast, with the type first."""
 
-def Kernel(*grid: _Any, threads: _b.int | _Sequence[_b.int] = 128, cluster: _b.int = 1) -> _Any:
+def Kernel(*grid: _Any, threads: _b.int | _Sequence[_b.int] = 128, cluster: _b.int = 1, producers: _Any = 0, registers: _Any = ()) -> _Any:
     """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh. `cluster`
     neighbouring blocks along the last dimension of the grid run at the same time, so that GPUs can copy for
-    them together."""
+    them together. `producers` threads more fill rings, where the target has such; `registers`, two numbers, are
+    the budgets of each thread that takes from rings and of each that fills them. By default the compiler
+    chooses."""
 
 def Mesh(shape: _Shape, names: _Sequence[_b.str] = ('x', 'y'), device: _b.str = 'host') -> _Mesh:
     """A mesh; see helve.Mesh."""
@@ -46,6 +48,9 @@ def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = No
 
 def abs(x: _Scalar) -> _Expr:
     """The scalar operator Abs."""
+
+def alloc_barrier(slots: _Any) -> _Any:
+    """The mbarriers of a ring of `slots` slots, initialized: two for each, for its data and for its room."""
 
 def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
     """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.
@@ -508,10 +513,10 @@ def ring_wait(barriers: _Region) -> None:
     on the ring's buffers are this slot, and what the copies wrote is visible to all threads."""
 
 def role(first: _Any, threads: _b.int | _Sequence[_b.int], registers: _Any = 0, elect: _Any = False) -> _Any:
-    """What a part of the threads that are launched executes, in a lowered program: `with T.role(first, threads)`,
-    from `first` on. Roles stand side by side and run at the same time; rings alone order one with another. The
-    first has the threads of T.Kernel, others come on top. `registers` is the budget of each thread, `elect` has
-    the first thread execute the body alone."""
+    """What a part of the threads that are launched executes: `with T.role(first, threads)`, from `first` on. Roles
+    stand side by side at the end of a kernel and run at the same time; rings alone order one with another. The
+    first has the threads of T.Kernel, the second comes on top and fills what the first takes. `registers` is
+    the budget of each thread (`setmaxnreg`), `elect` has the first thread execute the body alone."""
 
 def round(x: _Scalar) -> _Expr:
     """The scalar operator Round."""
@@ -595,6 +600,9 @@ def threads(count: _Any, y: _Any | None = None, z: _Any | None = None) -> _Any:
     """Code of a kernel in thread form that each of its `count` threads executes; the variable is the thread. With
     several extents there is a variable for each, the first fastest."""
 
+def tma_load(src: _Any, dst: _Any, barrier: _Any) -> _Any:
+    """Starts the copy of a box of a tensor to the acquired slot of a ring: T.cp_async_bulk_tensor."""
+
 def topk(src: _Any, values: _Any, indices: _Any, dim: _b.int = -1) -> None:
     """The greatest elements of src along dimension dim into values, and their indices into indices. As many as
     dimension dim of values has, the greatest first; of equal ones the first comes first, NaN is the greatest.
@@ -635,6 +643,12 @@ def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:
 def wait_bulk(pending: _b.int = 0, sources: _b.bool = False) -> None:
     """Waits until at most the `pending` most recent groups of T.commit_bulk are unfinished, with sources=True
     until the others have read their sources: `cp.async.bulk.wait_group`."""
+
+def warp(first: _Any, count: _Any = 1, elect: _Any = False) -> _Any:
+    """T.role of `count` warps of 32 threads, from warp `first` on."""
+
+def warpgroup(first: _Any, count: _Any = 1, registers: _Any = 0, elect: _Any = False) -> _Any:
+    """T.role of `count` warpgroups of 128 threads, from warpgroup `first` on."""
 
 def wgmma(A: _Region, B: _Region, C: _Region, shape: _Sequence[_Extent], descriptor_A: _Sequence[_Extent], descriptor_B: _Sequence[_Extent], layout_C: _Any, transpose_A: _b.bool = False, transpose_B: _b.bool = False, clear: _b.bool = False) -> None:
     """Starts C += A @ B by the tensor cores of warpgroups: `wgmma.mma_async.m64nNkK`, K 256 bits of factors. It

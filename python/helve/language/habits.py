@@ -20,6 +20,8 @@ _LOOP = "for i in T.Parallel(n)"
 _ASSERTION = "T.assert_(condition, message)"
 _CONSTANT = "a name from around the function: Python's numbers are constants of a kernel"
 _PRINTING = "T.print(text, x, A[i])"
+_ELECT = "with T.warp(8, elect=True), and as the argument of T.role and T.warpgroup"
+_REGISTERS = "the argument registers of T.warpgroup and T.role"
 _BARRIER = "no barrier: a statement of a block sees what those before it did"
 
 HABITS = {
@@ -31,7 +33,6 @@ HABITS = {
     "absolute": "T.abs(x)",
     "add_": "T.atomic_add(A[i], x)",
     "alloc": "T.alloc_shared(shape, dtype), or T.alloc_fragment(shape, dtype) for registers",
-    "alloc_barrier": _BARRIER,
     "alloc_reducer": "T.alloc_fragment(shape, dtype) and T.reduce_sum(src, dst)",
     "alloc_register": "T.alloc_fragment(shape, dtype)",
     "allocate": "T.alloc_shared(shape, dtype), or T.alloc_fragment(shape, dtype) for registers",
@@ -55,6 +56,8 @@ HABITS = {
     "divide": "a / b",
     "dot": _PRODUCT,
     "einsum": _PRODUCT,
+    "elect": _ELECT,
+    "elect_one_sync": _ELECT,
     "empty": "T.alloc_shared(shape, dtype), or T.alloc_fragment(shape, dtype) for registers",
     "float_": "T.float64(x)",
     "floor_divide": "a // b",
@@ -94,6 +97,8 @@ HABITS = {
     "rng_rand": "T.random_bits(seed, offset)",
     "rng_rand_float": "T.rand(seed, offset)",
     "select": "T.if_then_else(condition, a, b)",
+    "set_max_nreg": _REGISTERS,
+    "setmaxnreg": _REGISTERS,
     "sort": "T.topk(src, values, indices), which gives the greatest elements in order",
     "square": "x * x",
     "store": _STORE,

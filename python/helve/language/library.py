@@ -97,6 +97,19 @@ def rand(seed, offset):
     return T.float32(random_bits(seed, offset) >> 8) * 5.9604644775390625e-08
 
 
+def alloc_barrier(slots):
+    """The mbarriers of a ring of `slots` slots, initialized: two for each, for its data and for its room."""
+    ring = T.alloc_shared((2, slots), "uint64")
+    T.mbarrier_init(ring)
+    T.sync_threads()
+    return ring
+
+
+def tma_load(src, dst, barrier):
+    """Starts the copy of a box of a tensor to the acquired slot of a ring: T.cp_async_bulk_tensor."""
+    T.cp_async_bulk_tensor(src, dst, barriers=barrier)
+
+
 def _seen(shape, dim):
     """(dimension, extents before it, its own, extents after it) of a shape."""
     axis = dim % len(shape)
@@ -219,7 +232,8 @@ def topk(src, values, indices, dim=-1):
 
 # Each function, with the check of its arguments where their types alone do not decide: it raises Refused.
 FUNCTIONS: tuple[tuple[Callable, Callable | None], ...] = (
-    *((each, None) for each in (isnan, isinf, isfinite, sign, expm1, log1p, e8m0, philox, random_bits, rand)),
+    *((each, None) for each in (isnan, isinf, isfinite, sign, expm1, log1p, e8m0, philox, random_bits, rand,
+                                   alloc_barrier, tma_load)),
     (argmax, _check_extreme),
     (argmin, _check_extreme),
     (topk, _check_topk),

@@ -691,10 +691,8 @@ def _remedy_for(construct: Construct) -> str:
         return f"assign it to a name: x = {construct.text}(...)"
     if construct.name == "Kernel":
         return "write 'with T.Kernel(...) as ...:'"
-    if construct.name == "role":
-        return "write 'with T.role(...):'"
-    if construct.name == "outline":
-        return "write 'with T.outline():'"
+    if construct.name in ("role", "warpgroup", "warp", "outline"):
+        return f"write 'with {construct.text}({'...' if construct.parameters else ''}):'"
     if construct.name in _STATEMENTS or hasattr(construct, "op"):
         return "write it as a statement of its own"
     return f"write 'for ... in {construct.text}(...):'"

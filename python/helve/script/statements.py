@@ -12,7 +12,7 @@ from typing import Any
 from helve import _core, language
 from helve.errors import error
 from helve.language.constructs import Construct, LibraryFunction, TileOperation
-from helve.script import calls, debugging, layouts, loops, operations, reports, threads, views
+from helve.script import calls, debugging, layouts, loops, operations, reports, roles, threads, views
 from helve.script.arguments import match
 from helve.script.context import Context, quote
 from helve.script.expressions import Expressions
@@ -345,7 +345,7 @@ class Statements:
         context = self.context
         item = node.items[0]
         function = self.expressions.callee(item.context_expr)
-        if len(node.items) == 1 and function is language.role:
+        if len(node.items) == 1 and roles.is_role(function):
             return self._role(node, item)
         if len(node.items) == 1 and function is language.thread:
             return self._thread(node, item)
@@ -358,6 +358,7 @@ class Statements:
         cluster = self.expressions.literal(
             arguments, "cluster", int, "a compile-time integer", "write for example cluster=2"
         )
+        producers, registers = roles.of_kernel(self.expressions, arguments)
         extents = [
             self.expressions.index(extent, self.expressions.evaluate(extent), "a grid extent")
             for extent in arguments.rest
@@ -371,7 +372,7 @@ class Statements:
             body = self.block(node.body, bindings)
         context.kernel_vars = outer
         context.emit(_core.kernel(variables, extents, math.prod(block_threads), body, context.span(item.context_expr),
-                                  cluster))
+                                  cluster, producers, registers))
 
     def _thread(self, node: ast.With, item: ast.withitem) -> None:
         """`with T.thread() as tx:`, which is `for tx in T.threads(n):` with the threads of the kernel."""
@@ -411,12 +412,5 @@ class Statements:
 
     def _role(self, node: ast.With, item: ast.withitem) -> None:
         context, call = self.context, item.context_expr
-        if item.optional_vars is not None:
-            raise context.unsupported(item.optional_vars, "a name for a role", "write 'with T.role(...):'")
-        arguments = match(context, language.role, call)
-        numbers = [
-            self.expressions.literal(arguments, name, int, "a compile-time integer", "write for example T.role(0, 256)")
-            for name in ("first", "threads", "registers")
-        ]
-        elect = self.expressions.literal(arguments, "elect", bool, "True or False", "write elect=True")
-        context.emit(_core.role(*numbers, elect, self.block(node.body), context.span(call)))
+        share = roles.role(self.expressions, item)
+        context.emit(_core.role(*share, self.block(node.body), context.span(call)))

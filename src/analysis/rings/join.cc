@@ -112,12 +112,14 @@ class RoleJoiner {
     if (take->kind != fill->kind) part(take, "the role that fills the rings has another statement here");
     if (const For* loop = as<For>(take)) {
       const For& twin = *as<For>(fill);
-      if (loop->loop != twin.loop || loop->vars.size() != 1 || twin.vars.size() != 1) {
+      if (loop->loop != twin.loop || loop->vars.size() != twin.vars.size()) {
         part(take, "the role that fills the rings has another loop here");
       }
-      require(loop->begins[0], twin.begins[0], take, "the begin of the loop");
-      require(loop->extents[0], twin.extents[0], take, "the number of iterations of the loop");
-      names_[twin.vars[0].get()] = Expr(loop->vars[0]);
+      for (size_t d = 0; d < loop->vars.size(); ++d) {
+        require(loop->begins[d], twin.begins[d], take, "the begin of the loop");
+        require(loop->extents[d], twin.extents[d], take, "the number of iterations of the loop");
+        names_[twin.vars[d].get()] = Expr(loop->vars[d]);
+      }
       const Stmt body = both(loop->body, twin.body);
       return Stmt(copy_with(*loop, [&](For& out) { out.body = body; }));
     }
@@ -198,7 +200,13 @@ std::optional<Ref<const Kernel>> joined_roles(const Ref<const Kernel>& kernel, R
   }
   out.insert(out.end(), end.begin(), end.end());
   const Stmt body = seq(std::move(out), kernel->body->span);
-  return copy_with(*kernel, [&](Kernel& copy) { copy.body = body; });
+  return copy_with(*kernel, [&](Kernel& copy) {
+    copy.body = body;
+    if (roles.size() < 2) return;
+    copy.producers = roles[1]->threads;
+    copy.registers.clear();
+    if (roles[0]->registers || roles[1]->registers) copy.registers = {roles[0]->registers, roles[1]->registers};
+  });
 }
 
 }  // namespace helve

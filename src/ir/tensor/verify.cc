@@ -520,11 +520,7 @@ class Verifier {
         throw UserError(Code::NegativeExtent, span_of(extent, n.span), {{"extent", *v}});
       }
     }
-    if (n.threads < 32 || n.threads % 32 != 0) {
-      refuse_argument("T.Kernel", "threads", std::to_string(n.threads), "threads come in warps of 32",
-                      "use a multiple of 32", n.span);
-    }
-    check_cluster(n);
+    verify_launch(n, f_.mesh.has_value());
     if (f_.mesh) check_grid(n);
     kernel_ = &n;
     roles_end_ = 0;
@@ -544,33 +540,12 @@ class Verifier {
 
   /// Roles stand side by side behind what the whole block does; the first has the threads of the kernel.
   void check(const Role& n) {
-    const auto refuse = [&](const char* parameter, int64_t value, const std::string& reason,
-                            const std::string& remedy) {
-      refuse_argument("T.role", parameter, std::to_string(value), reason, remedy, n.span);
-    };
     if (!kernel_) wrong_scope("T.role", "host", "put it inside T.Kernel", n.span);
     if (role_ || controls_.size() != kernel_controls_) {
       wrong_scope("T.role", "iteration", "put it at the first level of T.Kernel", n.span,
                   {kernel_->span, "the kernel"});
     }
-    constexpr int64_t kMostRegisters = 256;
-    if (n.threads < kWarp || n.threads % kWarp != 0) {
-      refuse("threads", n.threads, "threads come in warps of 32", "use a multiple of 32");
-    }
-    if (n.first != roles_end_) {
-      refuse("first", n.first, "roles have the threads behind those of the role before, the first from 0 on",
-             fmt::format("give {}", roles_end_));
-    }
-    if (n.first == 0 && n.threads != kernel_->threads) {
-      refuse("threads", n.threads,
-             fmt::format("the block has {} threads, and the first role all of them", kernel_->threads),
-             fmt::format("give {}", kernel_->threads));
-    }
-    if (n.registers != 0 && (n.registers % 8 != 0 || n.registers < 24 || n.registers > kMostRegisters ||
-                             n.threads % kWarpgroup != 0 || n.first % kWarpgroup != 0)) {
-      refuse("registers", n.registers, "a budget is a multiple of 8 from 24 to 256, of whole warpgroups",
-             "leave it out, or give whole warpgroups such a number");
-    }
+    verify_role(n, *kernel_, roles_end_);
     roles_end_ += n.threads;
     role_ = &n;
     scoped([&] { visit(n.body); });
@@ -590,24 +565,6 @@ class Verifier {
     outline_ = &n;
     scoped([&] { visit(n.body); });
     outline_ = nullptr;
-  }
-
-  /// Clusters divide the last dimension of the grid.
-  void check_cluster(const Kernel& n) {
-    if (n.cluster == 1) return;
-    constexpr int64_t kMostBlocks = 16;
-    const auto refuse = [&](const std::string& reason, const std::string& remedy) {
-      refuse_argument("T.Kernel", "cluster", std::to_string(n.cluster), reason, remedy, n.span);
-    };
-    if (n.cluster < 1 || n.cluster > kMostBlocks) {
-      refuse(fmt::format("a cluster has 1 to {} blocks", kMostBlocks), "write for example cluster=2");
-    }
-    if (f_.mesh) refuse("the cores of a mesh row are a cluster already", "leave it out");
-    const int64_t* last = n.extents.empty() ? nullptr : int_value(n.extents.back());
-    if (!last || *last % n.cluster != 0) {
-      refuse("the last extent of the grid is not a constant multiple of it",
-             fmt::format("give the grid a last extent such as {}", 32 * n.cluster));
-    }
   }
 
   /// The grid is the mesh. In a lowered program the blocks of a core may follow, which no collective waits for.

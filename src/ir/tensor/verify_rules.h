@@ -79,6 +79,11 @@ void verify_peer(const Peer& peer, const MeshShape& mesh);
 /// The rules of collectives.
 void verify_collective(const TileOp& op, const MeshShape& mesh);
 
+/// What T.Kernel is given aside from its grid: threads, clusters, and what is said of roles (BadArgument).
+void verify_launch(const Kernel& kernel, bool in_mesh);
+/// What T.role is given, which has the threads from `end` on, those behind the role before (BadArgument).
+void verify_role(const Role& role, const Kernel& kernel, int64_t end);
+
 /// mesh_tensors: axes, dimensions and tilings.
 void verify_placement(const Function& f);
 

@@ -231,12 +231,18 @@ struct Kernel final : StmtNode {
   std::vector<Expr> extents;
   int64_t threads = 128;
   int64_t cluster = 1;  ///< neighbouring blocks that run at the same time, and may fill each other's memory
+  int64_t producers = 0;  ///< threads of the role that fills rings, once there are roles; 0: as the compiler chooses
+  std::vector<int64_t> registers;  ///< of a thread of the role that takes and of one that fills; or no budgets
   std::vector<VarRef> vars;
   Stmt body;
   Kernel() : StmtNode(kKind) {}
   static constexpr auto fields() {
-    return std::tuple{field("extents", &Kernel::extents), field("threads", &Kernel::threads),
-                      field("cluster", &Kernel::cluster), definition("vars", &Kernel::vars),
+    return std::tuple{field("extents", &Kernel::extents),
+                      field("threads", &Kernel::threads),
+                      field("cluster", &Kernel::cluster),
+                      field("producers", &Kernel::producers),
+                      field("registers", &Kernel::registers),
+                      definition("vars", &Kernel::vars),
                       field("body", &Kernel::body)};
   }
 };
@@ -310,6 +316,7 @@ struct TileOp final : StmtNode {
   int64_t pending() const;  ///< of a wait: how many groups may be unfinished after it
   int64_t warpgroup() const;  ///< whose first thread starts the copy; 0 for others than copies of boxes
   int64_t multicast() const;  ///< the blocks that copy together; 1 for others than copies of boxes
+  bool waits_for_stores() const;  ///< of TMA to global memory, that of this operation or those before it?
   bool waits_for_sources() const;  ///< is waiting over when the sources have been read?
   /// Does it start a copy that a later wait of its queue completes (copy_queue.h)?
   bool begins_copy() const;
