@@ -85,10 +85,10 @@ FunctionRef with_even_rows(const FunctionRef& f, BufferMap* declared) {
 }
 
 [[noreturn]] void refuse_packed_store(const Buffer& buffer, const BufferMap& declared, const Span& span,
-                                      const std::string& reason) {
+                                      const std::string& reason, const char* remedy) {
   const auto was = declared.find(&buffer);
   throw UserError(Code::PackedStore, span,
-                  {{"buffer", buffer.name}, {"dtype", to_string(buffer.dtype)}, {"reason", reason}},
+                  {{"buffer", buffer.name}, {"dtype", to_string(buffer.dtype)}, {"reason", reason}, {"remedy", remedy}},
                   {declaration_note(was == declared.end() ? buffer : *was->second)});
 }
 
@@ -214,8 +214,9 @@ class Operations final : public ScopedRewriter {
                     {fmt::format("T.copy it to a buffer of {}, and use that", to_string(computed_as(t)))});
   }
 
-  [[noreturn]] void refuse_store(const TileOp& op, const Buffer& buffer, const std::string& reason) const {
-    refuse_packed_store(buffer, declared_, op.span, reason);
+  [[noreturn]] void refuse_part(const TileOp& op, const Buffer& buffer, const std::string& what) const {
+    refuse_packed_store(buffer, declared_, op.span, fmt::format("this {} may begin or end inside of a byte", what),
+                        "begin at an even index and end before one");
   }
 
   bool in_bytes(const Region& region) const { return bytes_.contains(region.buffer.get()); }
@@ -236,7 +237,7 @@ class Operations final : public ScopedRewriter {
     const Region &src = op.region(0), &dst = op.region(1);
     const DType from = src.buffer->dtype, to = dst.buffer->dtype;
     if (in_bytes(dst) && !has_whole_bytes(dst, facts)) {
-      refuse_store(op, *dst.buffer, "this copy may begin or end inside of a byte");
+      refuse_part(op, *dst.buffer, "copy");
     }
     if (from == to && in_bytes(src) && in_bytes(dst) && has_whole_bytes(src, facts)) {
       return tile_op(op.op, {bytes_of(src, facts), bytes_of(dst, facts), pair_of(op.expr(2), to), op.text(3)}, op.span,
@@ -254,7 +255,8 @@ class Operations final : public ScopedRewriter {
     for (Expr& extent : shape) {
       extent = simplify(extent, facts);
       if (!int_value(extent)) {
-        refuse_store(op, *dst.buffer, "the extents of this copy are not constants");
+        refuse_packed_store(*dst.buffer, declared_, op.span, "the extents of this copy are not constants",
+                            "copy tiles of constant extents, which end where the tensor ends");
       }
     }
     const BufferRef values = make_buffer(dst.buffer->name, dst.buffer->dtype, MemoryScope::Shared, shape, {}, {});
@@ -304,7 +306,7 @@ class Operations final : public ScopedRewriter {
     const Region& dst = op.region(0);
     if (!in_bytes(dst)) return Stmt(&op);
     if (!has_whole_bytes(dst, facts)) {
-      refuse_store(op, *dst.buffer, fmt::format("this {} may begin or end inside of a byte", operation_text(op)));
+      refuse_part(op, *dst.buffer, operation_text(op));
     }
     const Region bytes = bytes_of(dst, facts);
     if (op.op == TileOpcode::Clear) return tile_op(op.op, {bytes}, op.span, op.places);
@@ -422,7 +424,9 @@ class Elements {
 
   Stmt stored(const Store& n) const {
     if (bytes_.contains(n.buffer.get())) {
-      refuse_packed_store(*n.buffer, declared_, n.span, "this stores one of them");
+      refuse_packed_store(*n.buffer, declared_, n.span, "this stores one of them",
+                          "store to a buffer of T.alloc_shared or T.alloc_fragment, and T.copy whole rows of it, or an "
+                          "even number of elements from an even index on");
     }
     return store(kept_.at(n.buffer.get()), n.indices, in_memory(n.value, n.buffer->dtype), n.span);
   }

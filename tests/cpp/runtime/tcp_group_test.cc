@@ -186,7 +186,7 @@ void visit(uint16_t port, const std::string& says) {
   end.sin_port = htons(port);
   for (int turn = 0; turn < 200 && connect(fd, reinterpret_cast<sockaddr*>(&end), sizeof end) != 0; ++turn)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  (void)!write(fd, says.data(), says.size());
+  (void)!send(fd, says.data(), says.size(), MSG_NOSIGNAL);  // which may have been closed already
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   close(fd);
 }
