@@ -503,7 +503,11 @@ static void host_group_product(typename F::Sum* c, const uint32_t* a, uint64_t b
 }
 static void host_fence_products() { host::fiber().products.fence(); }
 static void host_commit_products() { host::fiber().products.commit(); }
-static void host_wait_for_products(int pending) { host::fiber().products.wait(pending); }
+/// All lanes of a warp wait together: one that goes on may change the registers that products of the others read.
+static void host_wait_for_products(int pending) {
+  host::fiber().products.wait(pending);
+  host::wait(host::block().warps[host::running / 32], 32);
+}
 
 #ifdef HELVE_PRELUDE
 
@@ -535,6 +539,20 @@ static unsigned ptx_cvt_rn_f16x2_f32(float high, float low) {
 }
 static unsigned ptx_cvt_rn_bf16x2_f32(float high, float low) {
   return host::encode(high, kBrain) << 16 | host::encode(low, kBrain);
+}
+/// Of a float of 16 bits in each half.
+static unsigned host_fma_of_halves(unsigned a, unsigned b, unsigned c, host::Format f) {
+  const auto half = [&](int at) {
+    const auto value = [&](unsigned word) { return (long double)host::decode(word >> at & 0xffff, f); };
+    return host::encode(value(a) * value(b) + value(c), f) << at;
+  };
+  return half(16) | half(0);
+}
+static unsigned ptx_fma_rn_f16x2(unsigned a, unsigned b, unsigned c) { return host_fma_of_halves(a, b, c, kHalf); }
+static unsigned ptx_fma_rn_bf16x2(unsigned a, unsigned b, unsigned c) { return host_fma_of_halves(a, b, c, kBrain); }
+static void ptx_mov_b32(unsigned short& low, unsigned short& high, unsigned pair) {
+  low = (unsigned short)pair;
+  high = (unsigned short)(pair >> 16);
 }
 
 static size_t __cvta_generic_to_shared(const void* p) { return static_cast<const unsigned char*>(p) - helve_shared; }
@@ -956,6 +974,16 @@ template <int W, int N, class T> static void helve_store(T* to, const T (&from)[
   static_assert(N * sizeof(T) % W == 0 && W > sizeof(T), "an access of whole words");
   if (reinterpret_cast<uintptr_t>(to) % W != 0) host::fault = host::Misaligned;
   std::memcpy(to, from, sizeof(from));
+}
+/// The elements of a byte of int4, times a scale.
+template <class T> static void helve_unpack_int4(T* to, unsigned byte, float scale = 1) {
+  for (int i = 0; i < 2; ++i) {
+    const int code = byte >> 4 * i & 15;
+    to[i] = helve_small_of<T>((code < 8 ? code : code - 16) * scale);
+  }
+}
+template <class T> static void helve_unpack_int4(T* to, unsigned byte, T scale) {
+  helve_unpack_int4(to, byte, helve_to_float(scale));
 }
 template <int W, int N, class T> static void helve_store_rounded(T* to, const float (&from)[N]) {
   T rounded[N];

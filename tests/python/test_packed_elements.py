@@ -400,3 +400,57 @@ def test_the_text(kernels, n):
 def test_the_text_compiles(dtype):
     for program in (read(dtype, "bfloat16"), written(dtype), dequantised_product(96, dtype), mxfp4_product(128)):
         assert_compiles(_core.cuda_source(thread_form(program))[0])
+
+
+def scaled_pairs(to, scale):
+    """All bytes of int4, for each scale, as a tensor core's factor would be made: `scale` is the dtype of scales."""
+    R = len(SCALES)
+
+    @T.prim_func
+    def main(W: T.Tensor((R, 16, 32), "int4"), S: T.Tensor((R,), scale or to), C: T.Tensor((R, 16, 32), to)):
+        with T.Kernel(R, threads=32) as r:
+            q = T.alloc_shared((16, 32), "int4")
+            w = T.alloc_fragment((16, 32), to, layout="S[(2, 8, 4, 4, 2) : (2@reg, 4@tx, 4@reg, 1@tx, 1@reg)]")
+            T.copy(W[r, :, :], q)
+            for n, d in T.Parallel(16, 32):
+                if scale is None:
+                    w[n, d] = T.cast(q[n, d], to)
+                else:
+                    w[n, d] = T.cast(q[n, d], "float32") * S[r]
+            T.copy(w, C[r, :, :])
+
+    return main
+
+
+SCALES = [1.0, -0.5, 0.3, 3e38, 1e-38, 7e-6, 0.0, -0.0, np.inf, np.nan]
+
+
+@pytest.mark.parametrize("scale", [None, "own", "float32"])
+@pytest.mark.parametrize("to", ["bfloat16", "float16"])
+def test_bytes_become_pairs_of_floats(tmp_path, to, scale):
+    """Every byte, with scales that overflow, vanish and are no numbers: as float32 rounds each product."""
+    dtype = None if scale is None else to if scale == "own" else scale
+    data = np.tile(np.arange(256, dtype="uint8").reshape(1, 16, 16), (len(SCALES), 1, 1))
+    kind = helve.testing.numpy_dtype(to)
+    with np.errstate(over="ignore"):
+        s = np.array(SCALES, "float32").astype(helve.testing.numpy_dtype(dtype or to))
+    form = thread_form(scaled_pairs(to, dtype))
+    assert "helve_unpack_int4(w + " in _core.cuda_source(form)[0]
+    wanted = [data, s, np.zeros((len(SCALES), 16, 32), kind)]
+    helve.compile(scaled_pairs(to, dtype), target="interp")(*wanted)
+    for prelude in (False, True):
+        given = [aligned(array) for array in (data, s, np.zeros_like(wanted[2]))]
+        folder = tmp_path / str(prelude)
+        folder.mkdir()
+        host = HostKernels([form], folder, prelude, ["pairs"])
+        host.run("pairs", len(SCALES), dict(zip("WSC", given)))
+        np.testing.assert_array_equal(given[2].astype("float32"), wanted[2].astype("float32"))
+        zero = wanted[2] == 0
+        np.testing.assert_array_equal(np.signbit(given[2][zero]), np.signbit(wanted[2][zero]))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("to", ["bfloat16", "float16"])
+def test_pairs_compile(to):
+    for scale in (None, to, "float32"):
+        assert_compiles(_core.cuda_source(thread_form(scaled_pairs(to, scale)))[0])
