@@ -5,8 +5,8 @@
 // keep their shapes: they have slots instead of stages, which no subscript names. Later one role fills and another one
 // takes (split_roles), so that nothing of a loop or of the loops around it keeps copies from running ahead.
 //
-// A product whose sums the loop leaves alone may run while the next turn begins, so its slot is released one turn
-// later.
+// A product whose sums the loop leaves alone, but for other products that add to them, may run while the next turn
+// begins, so its slot is released one turn later.
 //
 // Around such loops, the copies of a tile of T.Persistent that begins with some fill rings of one slot: those of the
 // next tile begin when the loop has used the last ones, while threads store the result.
@@ -161,20 +161,24 @@ class Rings final : public ScopedRewriter {
     return out;
   }
 
-  /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses?
+  /// Is the statement a product by warpgroups whose sums nothing else in the loop's body accesses but products that add
+  /// to them?
   bool runs_on(const std::vector<Stmt>& body, size_t at) const {
-    const TileOp* op = as<TileOp>(body[at]);
-    if (!op || !multiplies(body[at])) return false;
-    const Buffer& sums = *op->region(2).buffer;
-    for (size_t i = 0; i < body.size(); ++i) {
-      if (i != at && uses(body[i], sums)) return false;
-    }
-    return true;
+    const Buffer* sums = sums_of(body[at]);
+    if (!sums) return false;
+    return std::all_of(body.begin(), body.end(), [&](const Stmt& s) { return sums_of(s) == sums || !uses(s, *sums); });
+  }
+
+  /// The sums of a product by warpgroups; null for other statements.
+  const Buffer* sums_of(const Stmt& s) const {
+    const TileOp* op = as<TileOp>(s);
+    return op && multiplies(s) ? op->region(2).buffer.get() : nullptr;
   }
 
   /// The copy as one of boxes of a tensor, which waits for its commit; null if it is none.
   Stmt box_of(const TileOp& op, const Facts& facts) const {
-    const LoweringContext context = context_with(facts);
+    LoweringContext context = context_with(facts);
+    context.fills_ring = true;
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
         [&](const Expr& e) { return simplify(e, facts); }, [](const Stmt& part) { return part; });

@@ -139,3 +139,40 @@ def product_by_hand(bm, bn, bk, slots, blocks=2, groups=1, registers=(0, 0), out
                         T.ring_commit(ring)
 
     return main
+
+
+def converted_halves(rows, columns, depth, threads, stages):
+    """C = W @ X^T, W of int8: threads convert a half of a tile of W to registers while the other one is multiplied. So
+    two products of a turn add to the same sums, and threads read one of the rings."""
+    N, M, K, half = T.dyn("N"), T.dyn("M"), T.dyn("K"), depth // 2
+
+    @T.prim_func
+    def main(W: T.Tensor((N, K), "int8"), X: T.Tensor((M, K), "float16"), C: T.Tensor((N, M), "float32")):
+        with T.Kernel(T.ceildiv(N, rows), T.ceildiv(M, columns), threads=threads) as (j, i):
+            q = T.alloc_shared((rows, depth), "int8")
+            x0 = T.alloc_shared((columns, half), "float16")
+            x1 = T.alloc_shared((columns, half), "float16")
+            w0 = T.alloc_fragment((rows, half), "float16")
+            w1 = T.alloc_fragment((rows, half), "float16")
+            c = T.alloc_fragment((rows, columns), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, depth), num_stages=stages):
+                T.copy(W[j * rows : j * rows + rows, k * depth : k * depth + depth], q)
+                T.copy(X[i * columns : i * columns + columns, k * depth : k * depth + half], x0)
+                T.copy(X[i * columns : i * columns + columns, k * depth + half : k * depth + depth], x1)
+                for n, d in T.Parallel(rows, half):
+                    w0[n, d] = T.cast(q[n, d], "float16")
+                T.gemm(w0, x0, c, transpose_B=True, dispatch="wgmma")
+                for n, d in T.Parallel(rows, half):
+                    w1[n, d] = T.cast(q[n, half + d], "float16")
+                T.gemm(w1, x1, c, transpose_B=True, dispatch="wgmma")
+            T.copy(c, C[j * rows : j * rows + rows, i * columns : i * columns + columns])
+
+    return main
+
+
+def halves_arguments(N, M, K, seed=0):
+    """W, X and C, and what C has to be: small whole numbers, so that sums are exact in any order."""
+    rng = np.random.default_rng(seed)
+    w, x = rng.integers(-3, 4, (N, K)).astype("int8"), rng.integers(-3, 4, (M, K)).astype("float16")
+    return [w, x, np.full((N, M), np.nan, "float32")], w.astype("float32") @ x.astype("float32").T

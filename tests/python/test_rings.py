@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cuda_on_host import HostKernels, aligned
 from nvrtc import assert_fits_registers, needs_nvrtc
-from ring_programs import gathered_gemm, gemm, gemm_arguments, persistent_gemm, two_rings
+from ring_programs import (converted_halves, gathered_gemm, gemm, gemm_arguments, halves_arguments, persistent_gemm,
+                           two_rings)
 
 import helve
 import helve.testing
@@ -49,6 +50,25 @@ def test_every_stage_in_every_order(program):
             for order in ORDERS if name == "split_roles" else (0,):
                 check = {"make_rings": "all"}.get(name, "fences")
                 np.testing.assert_array_equal(run(stage, given, order, check)[2], expected, err_msg=f"{name} {order}")
+
+
+@pytest.mark.parametrize("stages_of_loop", [2, 3])
+def test_products_that_share_their_sums(stages_of_loop):
+    """What threads read comes through a ring too, though memory for them may have any layout. Each of two products runs
+    while the factor of the other is converted, and gives its slot back a turn later, where there are more than two.
+    """
+    lowered = dict(stages(converted_halves(64, 32, 64, 128, stages_of_loop)))
+    for shape in [(64, 32, 192), (72, 40, 320), (8, 8, 0), (100, 24, 64)]:
+        given, expected = halves_arguments(*shape)
+        for name in ("make_rings", "insert_fences", "split_roles"):
+            for order in ORDERS if name == "split_roles" else (0,):
+                check = {"make_rings": "all"}.get(name, "fences")
+                found = run(lowered[name], given, order, check)[2]
+                np.testing.assert_array_equal(found, expected, err_msg=f"{name} {order}")
+    text = _core.print(lowered["split_roles"]).partition("else:")[0].partition("elect=True")[0]
+    later = stages_of_loop > 2
+    assert text.count("T.ring_wait(") == 3 and text.count(", pending=1)") == 2 * later
+    assert text.count("T.wgmma_wait(pending=1)") == 2 * later
 
 
 def test_boxes_begin_where_memory_says():

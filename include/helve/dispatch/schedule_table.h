@@ -22,6 +22,7 @@ struct LoweringContext {
   const Machine* machine = nullptr;    ///< that the target runs on
   OpScope scope = OpScope::Block;      ///< Iteration: inside an independent loop
   bool asked = false;                  ///< does the operation's `dispatch` name the schedule?
+  bool fills_ring = false;             ///< is it a copy for a ring, which only TMA fills?
   std::vector<ScheduleChoice>* choices = nullptr;  ///< receives each choice; may be null
 };
 

@@ -22,7 +22,7 @@ std::string why_not_unasked(const TileOp& op, const CopyRegions& copy, const Low
   const int64_t bytes = boxes->elements() * copy.src.buffer->dtype.bytes();
   if (bytes < kSmallestBox) return fmt::format("its boxes have {} bytes, less than {}", bytes, kSmallestBox);
   const Region& memory = boxes->tensor == 0 ? copy.dst : copy.src;
-  if (memory.buffer->layout) return "";  // and there is no other to choose
+  if (memory.buffer->layout || context.fills_ring) return "";  // there is no other to choose, or threads do not copy
   const Stmt by_threads = op.op == TileOpcode::CopyAsync ? lower_cp_async(op, context, &reason) : Stmt();
   bool whole = static_cast<bool>(by_threads);
   if (by_threads)
