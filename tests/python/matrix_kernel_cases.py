@@ -53,6 +53,22 @@ def gemm(M, N, K, dtype="bfloat16", batch=None, known=(), **options):
     return Call(function, inputs, [x], [DTYPES[out]], rtol=STEP[out], atol=lost * size.max(initial=1.0))
 
 
+def gemm_w4a16(M, N, K, dtype="bfloat16", group=128, known=(), scales=None, **tuning):
+    """Weights are all of int4; `known`: "M" if it is a constant of the kernel."""
+    rng = np.random.default_rng(M + 7 * N + 31 * K)
+    x = rng.standard_normal((M, K)).astype(DTYPES[dtype])
+    codes = rng.integers(-8, 8, (N, K))
+    low, high = codes[:, ::2] & 15, codes[:, 1::2] & 15
+    s = np.exp2(rng.uniform(-5, 1, (N, K // group))).astype(DTYPES[scales or dtype])
+    s = np.where(rng.random(s.shape) < 0.5, s, -s)
+    weights = (codes * np.repeat(s.astype(np.float32), group, axis=1)).astype(DTYPES[dtype]).astype(np.float64)
+    X = x.astype(np.float64)
+    size = np.abs(X) @ np.abs(weights).T
+    function = kernels.gemm_w4a16(N, K, dtype, group=group, scales=scales, **({"M": M} if known else {}), **tuning)
+    return Call(function, [x, (low | high << 4).astype(np.uint8), s], [X @ weights.T], [DTYPES[dtype]],
+                rtol=STEP[dtype], atol=2.0**-18 * size.max(initial=1.0))
+
+
 def attention(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, causal=False, lse=False, scale=None,
               **tuning):
     """M queries and N keys."""

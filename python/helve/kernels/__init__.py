@@ -12,6 +12,7 @@ from helve.kernels.attention_varlen import attention_varlen
 from helve.kernels.cross_entropy import cross_entropy
 from helve.kernels.cross_entropy_backward import cross_entropy_backward
 from helve.kernels.gemm import gemm
+from helve.kernels.gemm_w4a16 import gemm_w4a16
 from helve.kernels.layer_norm import layer_norm
 from helve.kernels.layer_norm_backward import layer_norm_backward
 from helve.kernels.rms_norm import rms_norm
@@ -30,6 +31,7 @@ __all__ = [
     "cross_entropy",
     "cross_entropy_backward",
     "gemm",
+    "gemm_w4a16",
     "layer_norm",
     "layer_norm_backward",
     "rms_norm",
