@@ -43,6 +43,22 @@ def test_few_rows_have_tiles_of_their_own(rows):
     check(cases.gemm(rows, 4096, 264, "bfloat16", known="NK", transpose_B=True, **ALL))
 
 
+@pytest.mark.parametrize("rows", [1, 16, 64, 128, 333])
+def test_many_terms_of_few_rows_are_summed_in_parts(rows):
+    check(cases.gemm(rows, 1024, 16384, "bfloat16", known="NK", transpose_B=True, **ALL))
+    check(cases.gemm(rows, 1022, 4104, "float16", known="MNK", split=3))
+
+
+def test_sums_of_parts_repeat_bit_for_bit():
+    kernel = helve.compile(kernels.gemm(N=1024, K=16384, split=8, transpose_B=True), target="cuda")
+    torch.manual_seed(1)
+    a, b = (torch.randn(shape, device="cuda").to(torch.bfloat16) for shape in [(100, 16384), (1024, 16384)])
+    results = [torch.full((100, 1024), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in range(5)]
+    for each in results:
+        kernel(a, b, each)
+    assert all(torch.equal(results[0], each) for each in results[1:])
+
+
 @pytest.mark.parametrize("options", [{"activation": "gelu", "bias": True}, {"activation": "silu", "residual": True},
                                      {"batch": 5, **ALL}, {"batch": 3, "out": "float32"}], ids=str)
 def test_what_follows_a_product(options):

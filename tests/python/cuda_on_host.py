@@ -191,6 +191,14 @@ def version(form, known):
     return int(len(versions(form)) == 2 and not evaluate(form.body.condition, known))
 
 
+def one_launch_each(text):
+    """Functions of one launch each of a program's text, between which memory is a parameter."""
+    head, *launches = re.split(r"^(?=    with T.Kernel)", re.sub(r"    \w+ = T.alloc_global.*\n", "", text), flags=re.M)
+    memory = re.findall(r"(\w+) = T.alloc_global\((.*), (\"\w+\")\)", text)
+    more = "".join(f", {name}: T.Tensor({shape}, {dtype})" for name, shape, dtype in memory)
+    return [helve.parse(head.replace("):\n", f"{more}):\n") + launch) for launch in launches]
+
+
 def launches_once(form):
     """Is the body of the host a kernel, or a choice of two, with grids that do not depend on memory?"""
     if not isinstance(form.body, (_core.Kernel, _core.If)):

@@ -5,7 +5,7 @@ import re
 import matrix_kernel_cases as cases
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, aligned, blocks_and_extents
+from cuda_on_host import HostKernels, aligned, blocks_and_extents, one_launch_each
 from nvrtc import assert_fits_registers, needs_nvrtc
 
 import helve
@@ -32,6 +32,15 @@ GEMMS = {
     "no terms": cases.gemm(9, 7, 0, "float16", bias=True, **TINY),
     "known extents": cases.gemm(72, 40, 40, "float16", known="MNK", residual=True, **TINY),
     "known weights": cases.gemm(72, 40, 40, "float16", known="NK", transpose_B=True, **TINY),
+    "parts": cases.gemm(72, 40, 136, "bfloat16", split=3, transpose_B=True, **ALL, **TINY),  # steps: 2, 2, 1
+    "parts at odd places": cases.gemm(65, 17, 33, "float16", split=2, transpose_A=True, scale=True, **TINY),
+    "parts of known extents": cases.gemm(72, 40, 128, "float16", split=2, known="MNK", activation="silu", **TINY),
+    "parts of nothing": cases.gemm(8, 24, 72, "bfloat16", split=5, known="NK", out="float32", transpose_A=True,
+                                   transpose_B=True, **TINY),
+    "parts by pairs": cases.gemm(136, 72, 104, "float16", split=2, **(TINY | {"blocks": 4, "cluster": 2})),
+    "parts without terms": cases.gemm(9, 7, 0, "float16", split=2, bias=True, **TINY),
+    "parts of eight bits": cases.gemm(72, 40, 144, "float8_e4m3", transpose_B=True, scale=True, split=4, tile=(64, 32),
+                                      depth=32, blocks=2),
     "eight bits": cases.gemm(72, 40, 144, "float8_e4m3", transpose_B=True, scale=True, tile=(64, 32), depth=32,
                              blocks=2),
 }
@@ -51,7 +60,7 @@ def test_products_on_targets_without_tensor_cores(name):
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_products_at_every_stage(name, arch):
     call = GEMMS[name]
-    if name == "eight bits" and arch == "sm_80":
+    if "eight bits" in name and arch == "sm_80":
         pytest.skip("sm_80 has no products of 8-bit floats")
     stages = helve.testing.lowering_stages(call.function, target="cuda", arch=arch)
     for stage, form in helve.testing.with_variant(stages)[-2:]:
@@ -68,7 +77,8 @@ def last(function):
 @pytest.mark.parametrize("unaligned", [False, True])
 def test_the_text_computes_products(tmp_path, unaligned):
     """For tensors that begin at whole vectors, which TMA copies to rings, and for others."""
-    names = {name: name.replace(" ", "_") for name in GEMMS if name not in ("no terms", "gelu")}
+    names = {name: name.replace(" ", "_") for name in GEMMS
+             if name not in ("no terms", "gelu") and not name.startswith("parts")}
     host = HostKernels([last(GEMMS[name].function) for name in names], tmp_path, names=list(names.values()),
                        unaligned=unaligned)
     for name, label in names.items():
@@ -79,11 +89,34 @@ def test_the_text_computes_products(tmp_path, unaligned):
         GEMMS[name].check(given)
 
 
+@pytest.mark.parametrize("unaligned", [False, True])
+def test_the_text_computes_sums_of_parts(tmp_path, unaligned):
+    """Two launches, with what lies between them."""
+    forms = {f"{name}_{place}".replace(" ", "_"): (name, last(function))
+             for name in GEMMS if name.startswith("parts") and "without terms" not in name
+             for place, function in enumerate(one_launch_each(GEMMS[name].function.script()))}
+    host = HostKernels([form for _, form in forms.values()], tmp_path, names=list(forms), unaligned=unaligned)
+    memory = {}
+    for label, (name, _) in forms.items():
+        call, form = GEMMS[name], host.forms[label]
+        *own, parts = [each.name for each in form.params]
+        if label.endswith("_0"):
+            memory = {name: aligned(np.ascontiguousarray(each)) for name, each in zip(own, call.arguments())}
+            split = int(str(form.params[-1].shape[0]))
+            memory[parts] = aligned(np.full((split, *memory["C"].shape), np.nan, np.float32))
+        blocks, extents = blocks_and_extents(form, [memory[each] for each in (*own, parts)])
+        host.run(label, blocks, memory, extents)
+        if not label.endswith("_0"):
+            call.check([memory[each] for each in own])
+
+
 @needs_nvrtc
 @pytest.mark.parametrize("options", [
     {"transpose_B": True}, {}, {"transpose_A": True}, {"transpose_B": True, **ALL}, {"M": 128, "N": 4096, "K": 4096},
     {"batch": True, "out": "float32", "tile": (256, 128)}, {"dtype": "float8_e4m3", "transpose_B": True, "scale": True},
     {"M": 4098, "N": 4104, "K": 1032, "transpose_B": True}, {"N": 4104, "K": 1032, "transpose_B": True, **ALL},
+    {"M": 64, "N": 4096, "K": 14336, "transpose_B": True, **ALL}, {"N": 4096, "K": 14336, "transpose_B": True},
+    {"transpose_A": True, "split": 4},
 ], ids=str)
 def test_products_of_rows_of_vectors_fill_rings_and_spill_nothing(options):
     """The first kernel of a text, which aligned rows take."""
@@ -110,6 +143,20 @@ def test_plans():
     assert older.rows * older.columns <= 64 * older.threads
 
 
+def test_plans_divide_many_terms_where_tiles_are_few():
+    splits = [plan_gemm(rows, 1024, "bfloat16", K=terms).split
+              for rows, terms in ((64, None), (64, 64), (8192, 65536), (64, 65536))]
+    assert splits[:3] == [1, 1, 1] and splits[3] > 1
+    assert plan_gemm(64, 1024, "bfloat16", K=65536).blocks > plan_gemm(64, 1024, "bfloat16", K=65536, split=1).blocks
+    assert plan_gemm(64, 1024, "bfloat16", 2, K=65536).split == 1  # a batch
+    given = plan_gemm(64, 1024, "bfloat16", tile=(64, 64), split=3)
+    assert (given.split, given.blocks) == (3, 48)
+    by_rows = plans_by_rows(None, 1024, "bfloat16", K=65536)
+    assert by_rows[0][1].split > 1 and by_rows[-1][1].split == 1
+    assert [plan.split for _, plan in plans_by_rows(None, 1024, "bfloat16", K=65536, split=2)] == [2] * len(
+        plans_by_rows(None, 1024, "bfloat16", K=65536, split=2))
+
+
 def test_rows_of_a_call_have_tiles_for_few_and_for_many():
     plans = plans_by_rows(None, 4096, "bfloat16")
     assert [(most, plan.tile) for most, plan in plans] == [
@@ -133,6 +180,16 @@ def test_a_call_chooses_by_its_rows(options):
         call.check(arguments)
 
 
+def test_few_rows_of_a_call_have_parts():
+    """Each plan has scratch memory of its own."""
+    calls = [cases.gemm(M, 512, 4096, "float16", known="NK", transpose_B=True, **ALL) for M in (0, 1, 65, 300)]
+    kernel = helve.compile(calls[0].function)
+    for call in calls:
+        arguments = call.arguments()
+        kernel(*arguments)
+        call.check(arguments)
+
+
 @pytest.mark.parametrize(("options", "message"), [
     ({"dtype": "float32"}, "dtype is one of bfloat16, float16, float8_e4m3, float8_e5m2, not 'float32'"),
     ({"out": "int32"}, "out is one of bfloat16, float16, float32, not 'int32'"),
@@ -143,6 +200,9 @@ def test_a_call_chooses_by_its_rows(options):
     ({"arch": "sm_10"}, "arch is an architecture such as 'sm_90a', not 'sm_10'"),
     ({"stages": 1}, "stages is a whole number of 2 or more, not 1"),
     ({"cluster": 17}, "cluster is at most 16 on sm_90a, not 17"),
+    ({"split": 0}, "split is a whole number of 1 or more, not 0"),
+    ({"split": "all"}, "split is a whole number of 1 or more, not 'all'"),
+    ({"split": 2, "batch": True}, "split is 1 for a batch, not 2"),
     ({"cluster": 2, "blocks": 3}, "blocks is a multiple of cluster, 2, not 3"),
 ], ids=str)
 def test_arguments_of_products_are_checked(options, message):

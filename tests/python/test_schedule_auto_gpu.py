@@ -10,7 +10,7 @@ import re
 import helve
 import numpy as np
 import pytest
-from cuda_on_host import HostKernels, aligned, blocks_and_extents
+from cuda_on_host import HostKernels, aligned, blocks_and_extents, one_launch_each
 from helve import _core
 from helve.testing import changed_stages, interpret, lowering_stages
 from nvrtc import needs_nvrtc
@@ -89,19 +89,11 @@ def test_every_stage_means_the_same(case):
 EMULATED = [CASES[n] for n in (1, 5, 6, 12, 14, 19, 22, 26, 27, 28, 29, 31, 32, 34, 35)]
 
 
-def one_launch_each(s):
-    """Functions of one launch each, between which memory is a parameter."""
-    head, *launches = re.split(r"^(?=    with T.Kernel)", re.sub(r"    \w+ = T.alloc_global.*\n", "", s.script()),
-                               flags=re.M)
-    memory = re.findall(r"(\w+) = T.alloc_global\((.*), (\"\w+\")\)", s.script())
-    more = "".join(f", {name}: T.Tensor({shape}, {dtype})" for name, shape, dtype in memory)
-    return [helve.parse(head.replace("):\n", f"{more}):\n") + launch) for launch in launches]
-
-
 @pytest.fixture(scope="module")
 def emulated(tmp_path_factory):
     forms = {(n, k): list(lowering_stages(function, target="cuda", arch="sm_90a"))[-1][1]
-             for n, case in enumerate(EMULATED) for k, function in enumerate(one_launch_each(planned(case)[0]))}
+             for n, case in enumerate(EMULATED)
+             for k, function in enumerate(one_launch_each(planned(case)[0].script()))}
     kernels = HostKernels(forms.values(), tmp_path_factory.mktemp("cuda"), names=[f"k{n}_{k}" for n, k in forms])
     return kernels, forms
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from helve import T
 from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plans_by_rows
+from helve.kernels.gemm_steps import add_parts, sum_part
 from helve.kernels.rows import check_arguments
 
 ACTIVATIONS = {
@@ -29,6 +30,8 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     The kernel takes (A, B, C) with those of SCALE, BIAS, RESIDUAL that are asked for in front of C. A is (M, K), or
     (K, M) if transposed; B is (K, N), or (N, K); BIAS is (N,), RESIDUAL and C are (M, N). `batch` gives all but SCALE
     and BIAS a further dimension in front. Rows that begin at multiples of 16 bytes are copied by TMA; others slower.
+    Where tiles of C do not fill the machine, K is divided among several blocks for each tile, whose sums a second
+    launch adds, in a fixed order: results repeat bit for bit.
 
     Args:
         dtype: of A and B: "bfloat16", "float16", "float8_e4m3" or "float8_e5m2". Factors of 8 bits have K as their last
@@ -61,38 +64,40 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     result = T.Tensor((*front, M, N), out)
 
     def product(plan, A, B, SCALE, BIAS, RESIDUAL, C):
-        rows, columns, depth, stages = plan.rows, plan.columns, plan.depth, plan.stages
+        rows, columns, depth = plan.rows, plan.columns, plan.depth
+
+        def finish(x, n, added):
+            x = x * SCALE[0] if scale else x
+            x = activate(x + BIAS[n] if bias else x)
+            return x + added() if residual else x
+
+        if plan.split > 1:
+            PARTS = T.alloc_global((plan.split, M, N), "float32")
         with T.Kernel(plan.blocks, threads=plan.threads, cluster=plan.cluster):
             a = T.alloc_shared((depth, rows) if transpose_A else (rows, depth), dtype)
             b = T.alloc_shared((columns, depth) if transpose_B else (depth, columns), dtype)
             c = T.alloc_fragment((rows, columns), "float32")
 
             def tile(A, B, C, i, j, added):
-                T.clear(c)
-                for k in T.Pipelined(T.ceildiv(K, depth), num_stages=stages):
-                    if transpose_A:
-                        T.copy(A[k * depth : k * depth + depth, i : i + rows], a)
-                    else:
-                        T.copy(A[i : i + rows, k * depth : k * depth + depth], a)
-                    if transpose_B:
-                        T.copy(B[j : j + columns, k * depth : k * depth + depth], b)
-                    else:
-                        T.copy(B[k * depth : k * depth + depth, j : j + columns], b)
-                    T.gemm(a, b, c, transpose_A=transpose_A, transpose_B=transpose_B, dispatch="tensor_cores")
+                sum_part(A, B, a, b, c, i, j, 0, K, plan, transpose_A, transpose_B)
                 if scale or bias or residual or activation is not None:
                     for m, n in T.Parallel(rows, columns):
                         if i + m < M and j + n < N:
-                            x = c[m, n] * SCALE[0] if scale else c[m, n]
-                            x = activate(x + BIAS[j + n] if bias else x)
-                            c[m, n] = x + added(i + m, j + n) if residual else x
+                            c[m, n] = finish(c[m, n], j + n, lambda: added(i + m, j + n))
                 T.copy(c, C[i : i + rows, j : j + columns])
 
             if batch:
                 for z, i, j in T.Persistent([front[0], T.ceildiv(M, rows), T.ceildiv(N, columns)]):
                     tile(A[z, :, :], B[z, :, :], C[z, :, :], i * rows, j * columns, lambda m, n: RESIDUAL[z, m, n])
-            else:
+            elif plan.split == 1:
                 for i, j in T.Persistent([T.ceildiv(M, rows), T.ceildiv(N, columns)]):
                     tile(A, B, C, i * rows, j * columns, lambda m, n: RESIDUAL[m, n])
+            else:
+                for part, i, j in T.Persistent([plan.split, T.ceildiv(M, rows), T.ceildiv(N, columns)]):
+                    sum_part(A, B, a, b, c, i * rows, j * columns, part, K, plan, transpose_A, transpose_B)
+                    T.copy(c, PARTS[part, i * rows : i * rows + rows, j * columns : j * columns + columns])
+        if plan.split > 1:
+            add_parts(PARTS, C, lambda x, m, n: finish(x, n, lambda: RESIDUAL[m, n]))
 
     rest = None
     for most, plan in reversed(plans):

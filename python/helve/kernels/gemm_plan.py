@@ -1,7 +1,8 @@
 """Tiles of a product for a machine.
 
 A tile of C costs its multiplications, and the loading of its factors, which grows with its edges; tiles are taken in
-waves of as many as there are multiprocessors. The plan is that of the least sum of both over all waves.
+waves of as many as there are multiprocessors. The plan is that of the least sum of both over all waves. Where K is
+known, it may be divided among several blocks for each tile, if what that saves is more than what their sums cost.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ OUTPUTS = ("bfloat16", "float16", "float32")
 # Rows and columns of C. Two warpgroups have 128 rows or more in registers, one has 64.
 TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (64, 128), (64, 64)]
 EDGE = 48  # what an element of an edge costs, in elements of the area
+# What else decides how K is divided, in the same measure: of 16 bits, about four elements of the area a picosecond.
+LAUNCH = 12_000_000  # the launch that adds the parts
+PART = 7  # an element of a part, stored and loaded
+LOAD = 2  # an element of a factor, which all multiprocessors together load no faster
+MOST_PARTS = 16
 LARGE = 8192  # what an extent that is not known counts as
 # Up to which results of a number of rows that is not known have tiles of their own.
 FEW_ROWS = (64, 128, 256, 384, 512, 1024)
@@ -41,6 +47,7 @@ class GemmPlan:
         stages: tiles of the factors in shared memory; the compiler takes fewer where there is no room.
         blocks: blocks that take tiles in turn.
         cluster: of these, neighbours whose tiles have the same columns, so that each copies a part of B for all.
+        split: parts of K, which blocks sum for themselves.
     """
 
     rows: int
@@ -50,6 +57,7 @@ class GemmPlan:
     stages: int
     blocks: int
     cluster: int
+    split: int = 1
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -60,7 +68,7 @@ class GemmPlan:
 def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *, K: int | None = None,
               arch: str = "sm_90a", tile: tuple[int, int] | None = None, depth: int | None = None,
               threads: int | None = None, stages: int | None = None, blocks: int | None = None,
-              cluster: int | None = None) -> GemmPlan:
+              cluster: int | None = None, split: int | None = None) -> GemmPlan:
     """The division for results of (M, N).
 
     Args:
@@ -68,7 +76,7 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         N: columns of C.
         dtype: of the factors.
         count: products of a batch.
-        K: terms of a sum, where they are known; what it decides is `cluster`.
+        K: terms of a sum, where they are known; what it decides is `cluster` and `split`.
         arch: the architecture that is planned for; the kernel runs on others too.
         tile: rows and columns of a tile of C, multiples of 16.
         depth: terms that are multiplied at a time, a multiple of 32 bytes; by default 128 bytes.
@@ -80,6 +88,9 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
             faster as measured: where rows of K terms begin between lines of 128 bytes, so that copies read more than
             they bring, tiles of B are no smaller than those of A, the tiles of C fill the machine, and at most a tenth
             of them is lost to pairs, on an architecture with clusters and products of warpgroups.
+        split: parts of K, each of whole steps of `depth` terms, which blocks sum for themselves in scratch memory of
+            (split, M, N) float32; 1 for a batch. The default is 1 where K is not known or tiles of C fill the machine,
+            else that of the least cost, up to 16.
 
     Raises:
         ValueError: an argument is out of its range.
@@ -87,24 +98,38 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     machine = _core.gpu_machine(arch)
     if machine is None:
         raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
-    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster)
+    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster, split=split)
+    if count != 1 and split not in (None, 1):
+        raise ValueError(f"split is 1 for a batch, not {split}")
     rows_of_all, columns_of_all, products = (LARGE if each is None else each for each in (M, N, count))
 
     def tiles(rows: int, columns: int) -> int:
         return products * -(-rows_of_all // rows) * -(-columns_of_all // columns)
 
-    def cost(shape: tuple[int, int]) -> int:
-        return -(-tiles(*shape) // machine.processors) * (shape[0] * shape[1] + EDGE * (shape[0] + shape[1]))
+    depth = depth or ROW_BYTES // FACTORS[dtype]
+    steps = max(1, -(-(LARGE if K is None else K) // depth))
+
+    def work(shape: tuple[int, int], parts: int) -> int:
+        waves = -(-tiles(*shape) * parts // machine.processors)
+        return waves * -(-steps // parts) * depth * (shape[0] * shape[1] + EDGE * (shape[0] + shape[1]))
+
+    def cost(choice: tuple[int, tuple[int, int]]) -> int:
+        parts, shape = choice
+        least = LOAD * (rows_of_all + columns_of_all) * steps * depth
+        added = LAUNCH + PART * parts * rows_of_all * columns_of_all if parts > 1 else 0
+        return max(work(shape, parts), least) + added * FACTORS["bfloat16"] // FACTORS[dtype]
 
     def usual(rows: int) -> int:
         return 2 * WARPGROUP if rows % 128 == 0 else WARPGROUP
 
     held = 128 if machine.group_products else 64  # sums of a thread; warps hold their factors beside them
-    rows, columns = tile or min((each for each in TILES if each[0] * each[1] <= held * usual(each[0])), key=cost)
+    fit = [tile] if tile else [each for each in TILES if each[0] * each[1] <= held * usual(each[0])]
+    divisions = range(1, 1 + (1 if K is None or count != 1 else min(MOST_PARTS, steps))) if split is None else [split]
+    split, (rows, columns) = min(((parts, min(fit, key=lambda shape: work(shape, parts))) for parts in divisions),
+                                 key=cost)
     threads = threads or usual(rows)
-    depth = depth or ROW_BYTES // FACTORS[dtype]
     slot = (rows + columns) * depth * FACTORS[dtype]
-    alone = tiles(rows, columns) <= machine.processors
+    alone = tiles(rows, columns) * split <= machine.processors
     stages = stages or (max(STAGES, min(MOST_STAGES, IN_FLIGHT // slot)) if alone else STAGES)
     slots = stages * slot + RESERVED
     resident = max(1, machine.shared_bytes // slots)
@@ -117,9 +142,9 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
     if blocks and blocks % cluster != 0:
         raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
-    wanted = products * -(-high // cluster) * cluster * -(-columns_of_all // columns)
+    wanted = split * products * -(-high // cluster) * cluster * -(-columns_of_all // columns)
     blocks = blocks or min(wanted, max(1, machine.processors * resident // cluster) * cluster)
-    return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster)
+    return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster, split)
 
 
 def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tuple[int | None, GemmPlan]]:
@@ -138,7 +163,7 @@ def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tu
     plans: list[tuple[int | None, GemmPlan]] = []
     for most in steps:
         plan = plan_gemm(M if most is None else most, N, dtype, **tuning)
-        if plans and plan.tile == plans[-1][1].tile:
+        if plans and (plan.tile, plan.split) == (plans[-1][1].tile, plans[-1][1].split):
             del plans[-1]
         plans.append((most, plan))
     return plans

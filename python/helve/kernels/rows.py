@@ -192,7 +192,7 @@ def _from(least: int) -> tuple[str, Callable[[object], bool]]:
 # What the arguments of builders are, by name: as a message says it, and as a test.
 _ARGUMENTS = {
     **dict.fromkeys(["N", "M", "K", "D", "heads", "heads_kv", "queries", "keys", "elements", "rows", "clusters",
-                     "blocks", "cluster", "tile", "columns"], _from(1)),
+                     "blocks", "cluster", "split", "tile", "columns"], _from(1)),
     "on_chip": _from(0),
     "held": _from(0),
     "stages": _from(2),
@@ -202,8 +202,8 @@ _ARGUMENTS = {
     "eps": ("a number", lambda value: isinstance(value, Real)),
 }
 # by the plan, or another argument, where they are None
-_CHOSEN = {"threads", "elements", "rows", "clusters", "cluster", "blocks", "stages", "heads_kv", "queries", "keys",
-           "columns"}
+_CHOSEN = {"threads", "elements", "rows", "clusters", "cluster", "split", "blocks", "stages", "heads_kv", "queries",
+           "keys", "columns"}
 
 
 def check_arguments(**arguments) -> None:

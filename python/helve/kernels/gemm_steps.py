@@ -1,0 +1,52 @@
+"""What kernels of products do with a tile of C, and with sums of parts of K, as parts of their programs.
+
+The terms of a sum are taken in steps of `depth`. A part is a number of steps, which a block sums for itself; the parts
+of an element are added in their order, so that results repeat bit for bit.
+"""
+
+from __future__ import annotations
+
+from helve import T
+
+COLUMNS = 512  # of a block that adds parts: eight for each thread, a vector of 16 bits
+THREADS = 64
+
+
+@T.macro
+def sum_part(A, B, a, b, c, i, j, part, K, plan, transpose_A, transpose_B):
+    """c = the tile of A @ B from row i and column j on, in the terms of one of `plan.split` parts of K.
+
+    Parts have equal numbers of steps, but the last ones, which have what is left, or none.
+    """
+    steps = T.ceildiv(K, plan.depth)
+    share = T.ceildiv(steps, plan.split)
+    own = share if plan.split == 1 else T.max(T.min(share, steps - part * share), 0)
+    T.clear(c)
+    for step in T.Pipelined(own, num_stages=plan.stages):
+        k = (part * share + step) * plan.depth
+        if transpose_A:
+            T.copy(A[k : k + plan.depth, i : i + plan.rows], a)
+        else:
+            T.copy(A[i : i + plan.rows, k : k + plan.depth], a)
+        if transpose_B:
+            T.copy(B[j : j + plan.columns, k : k + plan.depth], b)
+        else:
+            T.copy(B[k : k + plan.depth, j : j + plan.columns], b)
+        T.gemm(a, b, c, transpose_A=transpose_A, transpose_B=transpose_B, dispatch="tensor_cores")
+
+
+@T.macro
+def add_parts(PARTS, C, finish):
+    """The launch that adds PARTS, (parts, M, N) of float32: C[m, n] = finish(sum, m, n)."""
+    with T.Kernel(PARTS.shape[1], T.ceildiv(PARTS.shape[2], COLUMNS), threads=THREADS) as (m, j):
+        c = T.alloc_fragment((COLUMNS,), "float32")
+        part = T.alloc_fragment((COLUMNS,), "float32")
+        T.copy(PARTS[0, m, j * COLUMNS : j * COLUMNS + COLUMNS], c)
+        for p in T.unroll(1, PARTS.shape[0]):
+            T.copy(PARTS[p, m, j * COLUMNS : j * COLUMNS + COLUMNS], part)
+            for n in T.Parallel(COLUMNS):
+                c[n] = c[n] + part[n]
+        for n in T.Parallel(COLUMNS):
+            if j * COLUMNS + n < PARTS.shape[2]:
+                c[n] = finish(c[n], m, j * COLUMNS + n)
+        T.copy(c, C[m, j * COLUMNS : j * COLUMNS + COLUMNS])
