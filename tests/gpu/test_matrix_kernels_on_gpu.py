@@ -6,6 +6,7 @@ Skips itself where PyTorch finds none. Shapes have tails in every dimension; row
 import matrix_kernel_cases as cases
 import numpy as np
 import pytest
+import test_grouped_gemm
 import test_matrix_kernels
 from test_matrix_kernels import ALL
 
@@ -71,6 +72,19 @@ def test_what_follows_a_product(options):
 def test_products_of_eight_bits(dtype):
     check(cases.gemm(512, 384, 1024, dtype, transpose_B=True, scale=True))
     check(cases.gemm(130, 72, 208, dtype, transpose_B=True, scale=True, bias=True))
+
+
+@pytest.mark.parametrize("name", test_grouped_gemm.CALLS)
+def test_small_groups(name):
+    if "eight" in name and not HOPPER:
+        pytest.skip("products of 8-bit floats need sm_90a")
+    check(test_grouped_gemm.CALLS[name])
+
+
+@pytest.mark.parametrize("lengths", [(300, 0, 1, 700, 64, 129), (0, 0, 1000, 0), (1,) * 20, (128,) * 4], ids=str)
+def test_groups_of_any_lengths(lengths):
+    check(cases.grouped_gemm(lengths, 520, 264, "bfloat16", known="NK", transpose_B=True, bias=True, activation="silu"))
+    check(cases.grouped_gemm(lengths, 333, 77, "float16"))
 
 
 def test_a_kernel_serves_many_calls():

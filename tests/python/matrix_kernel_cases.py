@@ -20,9 +20,9 @@ ACTIVATIONS = {None: lambda x: x, "relu": lambda x: np.maximum(x, 0), "silu": la
                "gelu": lambda x: x * (1 + ERF(x / math.sqrt(2))) / 2}
 
 
-def gemm(M, N, K, dtype="bfloat16", batch=None, known=(), **options):
+def gemm(M, N, K, dtype="bfloat16", batch=None, known=(), seed=0, **options):
     """`batch` products, or one; `known`: names of extents that are constants of the kernel."""
-    rng = np.random.default_rng(M + 7 * N + 31 * K)
+    rng = np.random.default_rng(M + 7 * N + 31 * K + 1009 * seed)
     out = options.get("out") or (dtype if "8_" not in dtype else "bfloat16")
     front = () if batch is None else (batch,)
 
@@ -67,6 +67,23 @@ def gemm_w4a16(M, N, K, dtype="bfloat16", group=128, known=(), scales=None, **tu
     function = kernels.gemm_w4a16(N, K, dtype, group=group, scales=scales, **({"M": M} if known else {}), **tuning)
     return Call(function, [x, (low | high << 4).astype(np.uint8), s], [X @ weights.T], [DTYPES[dtype]],
                 rtol=STEP[dtype], atol=2.0**-18 * size.max(initial=1.0))
+
+
+def grouped_gemm(lengths, N, K, dtype="bfloat16", known=(), before=0, room=0, **options):
+    """A product for each group of so many rows; rows of no group before the first and behind the last keep NaN."""
+    own = {name: options[name] for name in ("out", "transpose_B", "scale", "bias", "activation") if name in options}
+    alone = [gemm(M, N, K, dtype, seed=group, **own) for group, M in enumerate(lengths)]
+    out = alone[0].dtypes[0]
+    rows = np.concatenate([each.inputs[0] for each in alone])
+    inputs = [np.pad(rows, ((before, room), (0, 0))), np.stack([each.inputs[1] for each in alone]),
+              np.cumsum([before, *lengths]).astype(np.int32)]
+    inputs += [np.stack([each.inputs[n] for each in alone]).reshape((len(lengths), -1) if each.dtype == out else -1)
+               for n, each in enumerate(alone[0].inputs) if n > 1]
+    result = np.concatenate([each.expected[0] for each in alone])
+    result = np.pad(result, ((before, room), (0, 0)), constant_values=np.nan)
+    extents = {name: extent for name, extent in (("N", N), ("K", K)) if name in known}
+    function = kernels.grouped_gemm(len(lengths), dtype, **extents, **options)
+    return Call(function, inputs, [result], [out], rtol=alone[0].rtol, atol=max(each.atol for each in alone))
 
 
 def attention(M, N, head=64, dtype="bfloat16", batch=1, heads=2, heads_kv=None, causal=False, lse=False, scale=None,

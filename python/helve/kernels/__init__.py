@@ -13,6 +13,7 @@ from helve.kernels.cross_entropy import cross_entropy
 from helve.kernels.cross_entropy_backward import cross_entropy_backward
 from helve.kernels.gemm import gemm
 from helve.kernels.gemm_w4a16 import gemm_w4a16
+from helve.kernels.grouped_gemm import grouped_gemm
 from helve.kernels.layer_norm import layer_norm
 from helve.kernels.layer_norm_backward import layer_norm_backward
 from helve.kernels.rms_norm import rms_norm
@@ -32,6 +33,7 @@ __all__ = [
     "cross_entropy_backward",
     "gemm",
     "gemm_w4a16",
+    "grouped_gemm",
     "layer_norm",
     "layer_norm_backward",
     "rms_norm",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from helve import T
 from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plans_by_rows
-from helve.kernels.gemm_steps import add_parts, sum_part
+from helve.kernels.gemm_steps import add_parts, sum_steps
 from helve.kernels.rows import check_arguments
 
 ACTIVATIONS = {
@@ -79,7 +79,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
             c = T.alloc_fragment((rows, columns), "float32")
 
             def tile(A, B, C, i, j, added):
-                sum_part(A, B, a, b, c, i, j, 0, K, plan, transpose_A, transpose_B)
+                sum_steps(A, B, a, b, c, i, j, 0, T.ceildiv(K, depth), plan, transpose_A, transpose_B)
                 if scale or bias or residual or activation is not None:
                     for m, n in T.Parallel(rows, columns):
                         if i + m < M and j + n < N:
@@ -94,7 +94,10 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
                     tile(A, B, C, i * rows, j * columns, lambda m, n: RESIDUAL[m, n])
             else:
                 for part, i, j in T.Persistent([plan.split, T.ceildiv(M, rows), T.ceildiv(N, columns)]):
-                    sum_part(A, B, a, b, c, i * rows, j * columns, part, K, plan, transpose_A, transpose_B)
+                    first = part * T.ceildiv(T.ceildiv(K, depth), plan.split)
+                    left = T.max(T.ceildiv(K, depth) - first, 0)  # none for the last ones of very many parts
+                    steps = T.min(T.ceildiv(T.ceildiv(K, depth), plan.split), left)
+                    sum_steps(A, B, a, b, c, i * rows, j * columns, first, steps, plan, transpose_A, transpose_B)
                     T.copy(c, PARTS[part, i * rows : i * rows + rows, j * columns : j * columns + columns])
         if plan.split > 1:
             add_parts(PARTS, C, lambda x, m, n: finish(x, n, lambda: RESIDUAL[m, n]))

@@ -13,17 +13,11 @@ THREADS = 64
 
 
 @T.macro
-def sum_part(A, B, a, b, c, i, j, part, K, plan, transpose_A, transpose_B):
-    """c = the tile of A @ B from row i and column j on, in the terms of one of `plan.split` parts of K.
-
-    Parts have equal numbers of steps, but the last ones, which have what is left, or none.
-    """
-    steps = T.ceildiv(K, plan.depth)
-    share = T.ceildiv(steps, plan.split)
-    own = share if plan.split == 1 else T.max(T.min(share, steps - part * share), 0)
+def sum_steps(A, B, a, b, c, i, j, first, steps, plan, transpose_A, transpose_B):
+    """c = the tile of A @ B from row i and column j on, in the terms of so many steps from the first on."""
     T.clear(c)
-    for step in T.Pipelined(own, num_stages=plan.stages):
-        k = (part * share + step) * plan.depth
+    for step in T.Pipelined(steps, num_stages=plan.stages):
+        k = (first + step) * plan.depth
         if transpose_A:
             T.copy(A[k : k + plan.depth, i : i + plan.rows], a)
         else:

@@ -192,7 +192,7 @@ def _from(least: int) -> tuple[str, Callable[[object], bool]]:
 # What the arguments of builders are, by name: as a message says it, and as a test.
 _ARGUMENTS = {
     **dict.fromkeys(["N", "M", "K", "D", "heads", "heads_kv", "queries", "keys", "elements", "rows", "clusters",
-                     "blocks", "cluster", "split", "tile", "columns"], _from(1)),
+                     "blocks", "cluster", "split", "tile", "columns", "groups"], _from(1)),
     "on_chip": _from(0),
     "held": _from(0),
     "stages": _from(2),
