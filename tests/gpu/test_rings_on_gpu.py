@@ -5,7 +5,7 @@ Skips itself where PyTorch finds none.
 
 import numpy as np
 import pytest
-from ring_programs import gemm, gemm_arguments, persistent_gemm, two_rings
+from ring_programs import gemm, gemm_arguments, persistent_gemm, product_by_hand, two_rings
 
 import helve
 
@@ -21,6 +21,9 @@ KERNELS = {
     "two slots": gemm(128, 128, 64, 256, 2),
     "persistent": persistent_gemm(128, 128, 64, 256, 4, 132),
     "few blocks": persistent_gemm(64, 32, 32, 128, 4, 3),
+    "by hand": product_by_hand(128, 128, 64, 4, blocks=132, groups=2, registers=(232, 40)),
+    "by hand, other registers": product_by_hand(128, 256, 64, 3, blocks=132, groups=2, registers=(224, 56)),
+    "by hand, few blocks": product_by_hand(64, 32, 32, 3, blocks=3),
 }
 
 
