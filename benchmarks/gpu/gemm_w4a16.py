@@ -1,6 +1,6 @@
 """Products with weights of four bits: helve.kernels.gemm_w4a16 against what PyTorch has, in one process.
 
-Run it: ``python benchmarks/gpu/gemm_w4a16.py [--rows 1,16,64,256,4096] [--sweep] [--rounds 20]``. A row has the times
+Run it: ``python benchmarks/gpu/gemm_w4a16.py [--rows 1,16] [--sizes 4096x4096] [--sweep]``. A row has the times
 of torch.mm with weights of bfloat16, which a user has otherwise, of helve, and of PyTorch's own kernel for weights of
 four bits, torch.ops.aten._weight_int4pack_mm, where there is one; then how many times as fast as the two helve is, the
 rate at which it reads its bytes (weights and scales, X, C) and its arithmetic. They take turns with cold caches.
@@ -44,6 +44,8 @@ def sweep(M: int, N: int, K: int):
                     continue
                 blocks = plan_w4a16(M, N, K, tile=(rows, columns), splits=splits).blocks // cluster * cluster
                 for depth in (64, 128):
+                    if columns * depth < 1024 or columns * depth > 128 * 128:
+                        continue  # boxes too small for a ring, or tiles of which two do not fit
                     name = f"{rows}x{columns}x{depth}, {splits} parts, cluster {cluster}"
                     yield name, {"tile": (rows, columns), "splits": splits, "cluster": cluster, "blocks": blocks,
                                  "depth": depth}
@@ -119,22 +121,24 @@ def compare(M: int, layer: Layer, N: int, K: int, kernel, options: argparse.Name
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", default=",".join(map(str, ROWS)), help="rows of X, with commas between")
+    parser.add_argument("--sizes", default=",".join(f"{N}x{K}" for N, K in SIZES), help="N x K, with commas between")
     parser.add_argument("--rounds", type=int, default=20, help="turns of each; the median counts")
     parser.add_argument("--sweep", action="store_true", help="other tiles, parts and clusters too")
     parser.add_argument("--dry-run", action="store_true", help="compile, without a GPU")
     options = parser.parse_args()
     rows = [int(each) for each in options.rows.split(",")]
+    sizes = [tuple(map(int, each.split("x"))) for each in options.sizes.split(",")]
     if options.dry_run:
-        for N, K in SIZES:
+        for N, K in sizes:
             kernel = helve.compile(kernels.gemm_w4a16(N, K), target="cuda", arch="sm_90a")
-            print(N, K, *kernel.resources(), sep="\n    ", flush=True)
+            print(f"{N} x {K}", *kernel.resources(), sep="\n    ", flush=True)
         return
     print(measure.require_device())
     measure.warm_up(2.0)
     print("| M | N | K | torch.mm, us | helve, us | times | int4pack, us | times | TB/s | TFLOP/s |")
     print("| --- " * 10 + "|")
     good = True
-    for N, K in SIZES:
+    for N, K in sizes:
         layer = Layer(N, K)
         kernel = helve.compile(kernels.gemm_w4a16(N, K), target="cuda")
         for M in rows:

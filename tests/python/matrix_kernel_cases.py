@@ -61,7 +61,8 @@ def gemm_w4a16(M, N, K, dtype="bfloat16", group=128, known=(), scales=None, **tu
     low, high = codes[:, ::2] & 15, codes[:, 1::2] & 15
     s = np.exp2(rng.uniform(-5, 1, (N, K // group))).astype(DTYPES[scales or dtype])
     s = np.where(rng.random(s.shape) < 0.5, s, -s)
-    weights = (codes * np.repeat(s.astype(np.float32), group, axis=1)).astype(DTYPES[dtype]).astype(np.float64)
+    scaled = codes.astype(np.float32) * np.repeat(s.astype(np.float32), group, axis=1)
+    weights = scaled.astype(DTYPES[dtype]).astype(np.float64)
     X = x.astype(np.float64)
     size = np.abs(X) @ np.abs(weights).T
     function = kernels.gemm_w4a16(N, K, dtype, group=group, scales=scales, **({"M": M} if known else {}), **tuning)

@@ -30,8 +30,8 @@ SMALL_BLOCKS = 3  # of one warpgroup, that run side by side
 STAGED = 64  # rows of X from which on C leaves through shared memory
 PART = 16  # bytes that an element of a part of a sum is written, read and stored with, over those of a weight
 FEW_TURNS = 4  # tiles of K below which a part of a sum does not fill its ring
-BOX = 1024  # terms of rows of X in a tile: half of them are the bytes of the least box with a ring
-DEEPEST = 128 * 128  # and the most, of which several fit shared memory
+BOX = 1024  # rows of X times terms of a tile: so many bytes has each half of it, and no ring is filled with fewer
+DEEPEST = 128 * 128  # the most of these of which several tiles fit shared memory
 WIDEST_OF_WARPS = 128  # rows of X where warps keep their factors in registers beside the sums
 
 
@@ -118,7 +118,7 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     depth = next((each for each in depths if each * columns <= DEEPEST), depths[-1])
     slot = rows * depth // 2 + columns * depth * 2
     staged = columns >= STAGED and N % 8 == 0
-    resident = SMALL_BLOCKS if threads == WARPGROUP and columns < STAGED else 1
+    resident = 1 if threads > WARPGROUP else SMALL_BLOCKS - (columns >= STAGED)
     memory = machine.shared_bytes // resident - RESERVED - staged * columns * (rows + PADDING) * 2
     memory -= 0 if groups else rows * depth * 2  # converted weights
     stages = stages or max(LEAST_STAGES, min(MOST_STAGES, memory // slot))
