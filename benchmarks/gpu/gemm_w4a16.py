@@ -40,10 +40,10 @@ def sweep(M: int, N: int, K: int):
         for splits in (1, 2, 4, 8):
             for cluster in (1, 2):
                 tiles = splits * -(-N // rows) * -(-M // columns)
-                if K // GROUP % splits or (splits > 1 and tiles > 1100):
+                if K // 256 % splits or (splits > 1 and tiles > 1100):
                     continue
                 blocks = plan_w4a16(M, N, K, tile=(rows, columns), splits=splits).blocks // cluster * cluster
-                for depth in (64, 128):
+                for depth in (64, 128, 256):
                     if columns * depth < 1024 or columns * depth > 128 * 128:
                         continue  # boxes too small for a ring, or tiles of which two do not fit
                     name = f"{rows}x{columns}x{depth}, {splits} parts, cluster {cluster}"

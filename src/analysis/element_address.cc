@@ -21,6 +21,21 @@ Expr Address::swizzled(const Expr& address) const {
   return apply(Op::BitXor, {address, low == 0 ? bits : bits * power(low)});
 }
 
+Expr Address::swizzled(const Facts& facts) const {
+  const int64_t unit = int64_t{1} << swizzle.base, window = unit << swizzle.bits;
+  if (swizzle.identity() || swizzle.shift < swizzle.bits) return swizzled();
+  Sum rest, inside;  // multiples of the bits that may change, and what these are among
+  for (const Term& term : sum_of(sum).terms) (term.coefficient % window == 0 ? rest : inside).terms.push_back(term);
+  inside.constant = sum_of(sum).constant & (window - 1);
+  rest.constant = sum_of(sum).constant - inside.constant;
+  if (!interval_of(inside, facts).within(0, window - 1)) return swizzled();
+  const Expr from = expr_of(rest), low = expr_of(inside);
+  const Expr above = floor_div(from, int_imm(unit << swizzle.shift));
+  const Expr bits = simplify(floor_mod(above, int_imm(int64_t{1} << swizzle.bits)), facts);
+  const Expr flipped = apply(Op::BitXor, {simplify(floor_div(low, int_imm(unit)), facts), bits});
+  return from + flipped * int_imm(unit) + simplify(floor_mod(low, int_imm(unit)), facts);
+}
+
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {
   if (!buffer.layout) return {element_offset(buffer, indices), {}};
   return {simplify(layout_address(buffer, indices), facts), buffer.layout->swizzle()};

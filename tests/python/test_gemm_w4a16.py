@@ -17,18 +17,18 @@ from helve.kernels.w4a16_plan import plan_w4a16, plans_by_rows
 TINY = {"tile": (64, 16), "depth": 64, "stages": 3, "blocks": 3}
 ONE = {"tile": (64, 16), "blocks": 1}
 PRODUCTS = {
-    "a row": cases.gemm_w4a16(1, 72, 256),
+    "a row": cases.gemm_w4a16(1, 72, 768),
     "tails": cases.gemm_w4a16(21, 136, 384, **TINY),
     "odd columns": cases.gemm_w4a16(19, 77, 128, "float16", **TINY),
     "known rows": cases.gemm_w4a16(16, 64, 128, known="M", **TINY),
-    "two warpgroups": cases.gemm_w4a16(70, 136, 256, tile=(128, 64), stages=2, blocks=1),
-    "columns through shared memory": cases.gemm_w4a16(66, 72, 256, "float16", tile=(64, 64), blocks=1),
+    "two warpgroups": cases.gemm_w4a16(70, 136, 256, tile=(128, 64), depth=128, stages=2, blocks=1),
+    "columns through shared memory": cases.gemm_w4a16(66, 72, 256, "float16", tile=(64, 64), depth=128, blocks=1),
     "parts of sums": cases.gemm_w4a16(19, 600, 512, depth=64, splits=4, tile=(64, 16)),
     "pairs": cases.gemm_w4a16(33, 200, 256, tile=(64, 16), depth=64, stages=3, blocks=4, cluster=2),
     "small groups": cases.gemm_w4a16(9, 70, 256, "float16", group=32, depth=128, **ONE),
     "a scale a row": cases.gemm_w4a16(9, 70, 320, group=320, **ONE),
     "groups of three units": cases.gemm_w4a16(9, 40, 192, group=96, tile=(64, 32), blocks=1),
-    "scales of float32": cases.gemm_w4a16(9, 70, 256, scales="float32", **ONE),
+    "scales of float32": cases.gemm_w4a16(9, 70, 512, scales="float32", **ONE),
     "small groups of float32": cases.gemm_w4a16(9, 70, 192, "float16", group=32, depth=64, scales="float32",
                                                   **ONE),
 }
@@ -91,12 +91,12 @@ def test_the_text_computes_products(tmp_path, unaligned):
 
 def test_rows_of_a_call_choose_a_kernel():
     """At both sides of every border, of one kernel; few rows are multiplied in parts."""
-    plans = plans_by_rows(None, 128, 1024, 128)
+    plans = plans_by_rows(None, 128, 2048, 128)
     assert plans[0][1].splits == 2 and plans[-1][0] is None
     borders = [most for most, _ in plans[:-1]]
     assert borders == sorted(borders)
-    calls = [cases.gemm_w4a16(M, 128, 1024) for most in borders for M in (most, most + 1)] + [
-        cases.gemm_w4a16(0, 128, 1024)]
+    calls = [cases.gemm_w4a16(M, 128, 2048) for most in borders for M in (most, most + 1)] + [
+        cases.gemm_w4a16(0, 128, 2048)]
     kernel = helve.compile(calls[0].function)
     assert len(re.findall("if M < ", kernel.source("plan"))) == len(borders)
     for call in calls:
@@ -140,7 +140,9 @@ def test_plans():
     assert plan_w4a16(1, 4096, 4096).splits > 1 == plan_w4a16(None, 4096, 4096).splits
     assert plan_w4a16(None, 8192, 8192).columns == 256 > plan_w4a16(None, 8192, 8192, arch="sm_80").columns
     assert [plan_w4a16(1, 64, K, group).depth for K, group in ((96, 32), (192, 96), (192, 64), (256, 256))] == [
-        32, 32, 64, 128]
+        32, 32, 64, 256]
+    assert [plan_w4a16(M, 4096, 4096).depth for M in (1, 64, 512, None)] == [256, 256, 128, 64]
+    assert plan_w4a16(1, 4096, 4096, 64).scales is False  # a half has two of them
     assert [plan_w4a16(1, 64, K, 32).columns for K in (96, 192, 256)] == [32, 16, 8]  # boxes that TMA copies
     assert plan_w4a16(4096, 4100, 4096).staged is False  # rows of C do not begin at vectors
     assert plan_w4a16(1, 4096, 4096, splits=2, blocks=7).blocks == 7
@@ -156,8 +158,8 @@ def test_plans():
     ({"group": "all"}, "group is a multiple of 32, not 'all'"),
     ({"tile": (32, 16)}, "tile has a multiple of 64 rows of W, not 32"),
     ({"tile": (64, 12)}, "tile has a multiple of 8 rows of X, up to 256, not 12"),
-    ({"depth": 48}, "depth is 32, 64 or 128, divides K, 256, and divides group, 128, or is a multiple of it, not 48"),
-    ({"splits": 3, "tile": (64, 8)}, "splits is a divisor of the 2 tiles of K, not 3"),
+    ({"depth": 48}, "depth is 32, 64, 128 or 256, divides K, 256, and divides or is a multiple of group, 128, not 48"),
+    ({"splits": 2, "tile": (64, 8)}, "splits is a divisor of the 1 tiles of K, not 2"),
     ({"arch": "sm_10"}, "arch is an architecture such as 'sm_90a', not 'sm_10'"),
     ({"stages": 1}, "stages is a whole number of 2 or more, not 1"),
     ({"cluster": 17}, "cluster is at most 16 on sm_90a, not 17"),

@@ -18,6 +18,9 @@ struct Address {
   /// The address of the element.
   Expr swizzled() const { return swizzled(sum); }
   Expr swizzled(const Expr& address) const;
+  /// The same, with what the swizzle leaves alone outside of it, where `facts` tell it apart: the accesses of a thread
+  /// that are constant distances apart share what they add these to.
+  Expr swizzled(const Facts& facts) const;
   /// Do `count` contiguous elements that begin at a multiple of `count` stay contiguous?
   bool keeps(int64_t count) const { return swizzle.identity() || (int64_t{1} << swizzle.base) % count == 0; }
 };

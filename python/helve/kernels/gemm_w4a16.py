@@ -46,7 +46,7 @@ def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, sca
 
     def convert(plan, q, s, w, SCALES, j, k, first):
         """A half of a tile of weights, from column `first` of it on."""
-        if group % plan.depth == 0:
+        if plan.scales:
             for n, d in T.Parallel(plan.rows, plan.half):
                 w[n, d] = T.cast(q[n, first + d], "float32") * s[n]
         else:
@@ -68,7 +68,8 @@ def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, sca
             else:
                 w0 = T.alloc_shared((rows, half), dtype)
                 w1 = T.alloc_shared((rows, half), dtype)
-            s = T.alloc_fragment((rows,), scales)
+            s0 = T.alloc_fragment((rows,), scales)
+            s1 = T.alloc_fragment((rows,), scales)
             c = T.alloc_fragment((rows, columns), "float32")
 
             def sums(j, i, first):
@@ -81,11 +82,12 @@ def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, sca
                     T.copy(W[j : j + rows, k : k + depth], q)
                     T.copy(X[i : i + columns, k : k + half], x0)
                     T.copy(X[i : i + columns, k + half : k + depth], x1)
-                    if group % depth == 0:
-                        T.copy(SCALES[j : j + rows, k // group], s)
-                    convert(plan, q, s, w0, SCALES, j, k, 0)
+                    if plan.scales:  # while products of the last turn run
+                        T.copy(SCALES[j : j + rows, k // group], s0)
+                        T.copy(SCALES[j : j + rows, (k + half) // group], s1)
+                    convert(plan, q, s0, w0, SCALES, j, k, 0)
                     T.gemm(w0, x0, c, transpose_B=True, dispatch="tensor_cores")
-                    convert(plan, q, s, w1, SCALES, j, k, half)
+                    convert(plan, q, s1, w1, SCALES, j, k, half)
                     T.gemm(w1, x1, c, transpose_B=True, dispatch="tensor_cores")
 
             if splits > 1:

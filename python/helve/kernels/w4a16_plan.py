@@ -21,7 +21,7 @@ TILES = [(64, 8), (64, 16), (64, 32), (128, 32), (128, 64), (128, 128), (128, 25
 WEIGHT, ROW = 50, 80
 SEVERAL = 64  # rows of X from which on a tile may have fewer than there are
 FEW_ROWS = (8, 16, 32, 64, 128, 256, 512)  # up to which there are kernels for rows of the call
-DEPTHS = (128, 64, 32)  # terms that are multiplied at a time
+DEPTHS = (256, 128, 64, 32)  # terms that are multiplied at a time
 WARPGROUP = 128
 LEAST_STAGES, MOST_STAGES = 2, 8
 PADDING = 8  # elements of 16 bits between rows of shared memory, for which neighbours have other banks
@@ -49,6 +49,7 @@ class W4A16Plan:
         blocks: blocks that take tiles in turn.
         cluster: of these, neighbours with different rows of W, which copy tiles of X for each other.
         registers: do converted weights stay in registers?
+        scales: has each half of the terms one scale a row, which registers hold?
         staged: does C leave through shared memory?
     """
 
@@ -61,6 +62,7 @@ class W4A16Plan:
     blocks: int
     cluster: int
     registers: bool
+    scales: bool
     staged: bool
 
     @property
@@ -82,8 +84,8 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
         group: weights that share a scale.
         arch: the architecture that is planned for; what is planned for "sm_80" runs on later ones too.
         tile: rows of W, a multiple of 64, and rows of X, a multiple of 8, of a tile.
-        depth: terms of which a half is multiplied while the other is converted, 32, 64 or 128; by default up to 128, or
-            to 64 for tiles of 256 rows of X, the largest that divides K, and divides `group` or is a multiple of it.
+        depth: terms of which a half is multiplied while the other is converted, 32 to 256; by default the largest that
+            divides K, and divides `group` or is a multiple of it, up to 256 for tiles of up to 64 rows of X.
         threads: threads per block, a multiple of 128; by default two for a row of W.
         stages: tiles of the factors in shared memory; by default as many as fit, up to 8.
         splits: parts of a sum, a divisor of the tiles of K; by default 1, or as many as the multiprocessors have room
@@ -107,7 +109,7 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     def cost(shape: tuple[int, int]) -> int:
         return -(-tiles(*shape) // machine.processors) * (shape[0] * shape[1] + WEIGHT * shape[0] + ROW * shape[1])
 
-    depths = [each for each in DEPTHS if fits(each, K, group)] if depth is None else [depth]
+    depths = [each for each in DEPTHS[not groups :] if fits(each, K, group)] if depth is None else [depth]
     check_depth(depths[0] if depths else 0, K, group)
     fitting = [each for each in TILES if each[1] * depths[0] >= BOX and (groups or each[1] <= WIDEST_OF_WARPS)]
     wide = next((columns for _, columns in fitting if columns >= high), fitting[-1][1])
@@ -134,7 +136,8 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     if blocks and blocks % cluster != 0:
         raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
     blocks = blocks or -(-min(splits * count, room) // cluster) * cluster
-    return W4A16Plan(rows, columns, depth, threads, stages, splits, blocks, cluster, groups, staged)
+    return W4A16Plan(rows, columns, depth, threads, stages, splits, blocks, cluster, groups,
+                     group % (depth // 2) == 0, staged)
 
 
 def plans_by_rows(M: int | None, N: int, K: int, group: int, **tuning) -> list[tuple[int | None, W4A16Plan]]:
@@ -177,7 +180,7 @@ def fits(depth: int, K: int, group: int) -> bool:
 def check_depth(depth: int, K: int, group: int) -> None:
     """Raises a ValueError for tiles of K that do not fit."""
     if depth not in DEPTHS or not fits(depth, K, group):
-        raise ValueError(f"depth is 32, 64 or 128, divides K, {K}, and divides group, {group}, or is a multiple of it, "
+        raise ValueError(f"depth is 32, 64, 128 or 256, divides K, {K}, and divides or is a multiple of group, {group}, "
                          f"not {depth!r}")
 
 

@@ -46,7 +46,7 @@ KernelEmitter::Exchange KernelEmitter::exchange_of(const Buffer& buffer, const E
 KernelEmitter::Element KernelEmitter::element(const Buffer& buffer, const std::vector<Expr>& indices) const {
   const std::string& name = names_.of(&buffer, buffer.name);
   if (buffer.scope != MemoryScope::Fragment) {
-    return {name, address_of(buffer, indices, facts_).swizzled(), {}};
+    return {name, address_of(buffer, indices, facts_).swizzled(facts_), {}};
   }
   return {name, element_offset(buffer, indices, 1), exchange_of(buffer, indices[0])};
 }

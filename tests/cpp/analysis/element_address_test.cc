@@ -26,13 +26,27 @@ TEST(ElementAddress, IsWhatTheLayoutSays) {
       const Address address = address_of(*buffer, {Expr(i), Expr(j)}, facts);
       for (int64_t row = 0; row < 8; ++row) {
         for (int64_t column = 0; column < 32; ++column) {
-          const Expr at = substitute(address.swizzled(), {{i.get(), idx(row)}, {j.get(), idx(column)}});
-          EXPECT_EQ(constant_value(at), layout.apply({row, column}, std::vector<int64_t>{8, 32}).front().at(axes::m()))
-              << to_string(layout) << " at " << row << ", " << column;
+          for (const Expr& form : {address.swizzled(), address.swizzled(facts)}) {
+            const Expr at = substitute(form, {{i.get(), idx(row)}, {j.get(), idx(column)}});
+            EXPECT_EQ(constant_value(at),
+                      layout.apply({row, column}, std::vector<int64_t>{8, 32}).front().at(axes::m()))
+                << to_string(layout) << " at " << row << ", " << column;
+          }
         }
       }
     }
   }
+}
+
+TEST(ElementAddress, HasWhatTheSwizzleLeavesAloneOutsideOfIt) {
+  const VarRef i = make_var("i"), j = make_var("j");
+  Facts facts;
+  facts.bind_loop(i, idx(0), idx(8));
+  facts.bind_loop(j, idx(0), idx(32));
+  const Address address{Expr(i) * idx(32) + Expr(j), Swizzle{3, 2, 3}};
+  EXPECT_TRUE(as_op(address.swizzled(), Op::BitXor));
+  EXPECT_FALSE(as_op(address.swizzled(facts), Op::BitXor));
+  EXPECT_TRUE(as_op(address.swizzled(Facts()), Op::BitXor));  // j may be beyond a row
 }
 
 TEST(ElementAddress, KeepsVectorsUpToTheUnitOfItsSwizzle) {

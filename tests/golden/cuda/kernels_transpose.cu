@@ -35,7 +35,7 @@ transpose_0(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M
                 helve_bfloat16 Y_v[8];
                 #pragma unroll
                 for (int v = 0; v < 8; ++v) {
-                    Y_v[v] = x[(tx % 8 * 512 + v * 64 + pass * 32 + tx / 8) ^ ((tx % 8 * 512 + v * 64 + pass * 32 + tx / 8) / 512 % 8 * 8)];
+                    Y_v[v] = x[tx % 8 * 512 + v * 64 + ((pass * 4 + tx / 64) ^ (tx % 8)) * 8 + tx / 8 % 8];
                 }
                 helve_store<16>(Y + (M * c * 64 + M * pass * 32 + M * (tx / 8) + (long long)r * 64 + tx % 8 * 8), Y_v);
             }
@@ -60,7 +60,7 @@ transpose_1(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M
     __syncthreads();
     for (int pass = 0; pass < 16; ++pass) {
         if ((long long)c * 64 + pass * 4 + tx / 64 < N && (long long)r * 64 + tx % 64 < M) {
-            Y[((long long)c * 64 + pass * 4 + tx / 64) * M + ((long long)r * 64 + tx % 64)] = x[(tx % 64 * 64 + pass * 4 + tx / 64) ^ ((tx % 64 * 64 + pass * 4 + tx / 64) / 64 % 32 * 2)];
+            Y[((long long)c * 64 + pass * 4 + tx / 64) * M + ((long long)r * 64 + tx % 64)] = x[tx % 64 * 64 + ((pass * 2 + tx / 128) ^ (tx % 32)) * 2 + tx / 64 % 2];
         }
     }
 }
