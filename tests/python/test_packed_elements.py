@@ -454,3 +454,30 @@ def test_bytes_become_pairs_of_floats(tmp_path, to, scale):
 def test_pairs_compile(to):
     for scale in (None, to, "float32"):
         assert_compiles(_core.cuda_source(thread_form(scaled_pairs(to, scale)))[0])
+
+
+def test_a_scale_for_each_element_makes_no_pairs(tmp_path):
+    """Of two neighbours each has its own; nor are elements of two bytes a pair."""
+
+    @T.prim_func
+    def main(W: T.Tensor((16, 34), "int4"), S: T.Tensor((32,), "bfloat16"), C: T.Tensor((2, 16, 32), "bfloat16")):
+        with T.Kernel(1, threads=32):
+            q = T.alloc_shared((16, 34), "int4")
+            w = T.alloc_fragment((16, 32), "bfloat16", layout="S[(2, 8, 4, 4, 2) : (2@reg, 4@tx, 4@reg, 1@tx, 1@reg)]")
+            v = T.alloc_fragment((16, 32), "bfloat16", layout="S[(2, 8, 4, 4, 2) : (2@reg, 4@tx, 4@reg, 1@tx, 1@reg)]")
+            T.copy(W, q)
+            for n, d in T.Parallel(16, 32):
+                w[n, d] = T.cast(q[n, d], "float32") * S[d]
+                v[n, d] = T.cast(q[n, d + 1], "float32")
+            T.copy(w, C[0, :, :])
+            T.copy(v, C[1, :, :])
+
+    form = thread_form(main)
+    assert "helve_unpack_int4" not in _core.cuda_source(form)[0]
+    data, kind = some_bytes(16, 17), helve.testing.numpy_dtype("bfloat16")
+    s = np.random.default_rng(3).standard_normal(32).astype(kind)
+    given = [aligned(each) for each in (data, s, np.zeros((2, 16, 32), kind))]
+    HostKernels([form], tmp_path, True, ["each"]).run("each", 1, dict(zip("WSC", given)))
+    elements = unpacked(data, "int4").astype("float32")
+    wanted = np.stack([elements[:, :32] * s.astype("float32"), elements[:, 1:33]]).astype(kind)
+    np.testing.assert_array_equal(given[2], wanted)

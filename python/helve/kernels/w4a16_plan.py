@@ -180,8 +180,8 @@ def fits(depth: int, K: int, group: int) -> bool:
 def check_depth(depth: int, K: int, group: int) -> None:
     """Raises a ValueError for tiles of K that do not fit."""
     if depth not in DEPTHS or not fits(depth, K, group):
-        raise ValueError(f"depth is 32, 64, 128 or 256, divides K, {K}, and divides or is a multiple of group, {group}, "
-                         f"not {depth!r}")
+        raise ValueError(f"depth is 32, 64, 128 or 256, divides K, {K}, and divides or is a multiple of group, "
+                         f"{group}, not {depth!r}")
 
 
 def check_w4a16(N: int, K: int, dtype: str, group: int, scales: str | None) -> None:
