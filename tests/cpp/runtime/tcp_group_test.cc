@@ -41,17 +41,21 @@ std::string at(uint16_t port) { return "127.0.0.1:" + std::to_string(port); }
 
 using Code = std::function<void(ProcessGroup&)>;
 
-/// Runs the code on a thread for each place; what each threw, as a user reads it.
+/// Runs the code on a thread for each place; what each threw, as a user reads it. One that throws stays a moment, as
+/// processes do, so that others read what it has told them.
 std::vector<std::string> run(const std::vector<TcpPlace>& places, const Code& code, double timeout = 20) {
   std::vector<std::string> out(places.size());
   std::vector<std::thread> threads;
   for (size_t k = 0; k < places.size(); ++k) {
     threads.emplace_back([&, k] {
       InterruptPoll poll;
+      std::shared_ptr<ProcessGroup> group;
       try {
-        code(*tcp_group(places[k], {timeout, true}, poll));
+        group = tcp_group(places[k], {timeout, true}, poll);
+        code(*group);
       } catch (const UserError& error) {
         out[k] = error.what();
+        if (group) finalize_tcp(*group);
       }
     });
   }

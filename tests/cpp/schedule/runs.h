@@ -38,6 +38,8 @@ class Runs {
       new_at_[{origin.before_visit, at}].push_back(n);
       came_from_.emplace_back(origin.before_visit, at);
     }
+    old_counts_ = counting(old_);
+    new_counts_ = counting(new_);
   }
 
   bool ran(const Key& key) const { return old_at_.contains(key); }
@@ -49,9 +51,9 @@ class Runs {
     const size_t i = old_at_.at(a), k = old_at_.at(b);
     return i < k && conflict(old_[i], old_[k]) && !have_no_order(old_[i], old_[k]);
   }
-  /// Are two old instances, which run once, in this order now?
+  /// Are two old instances, which count once, in this order now?
   bool keep_order(const Key& a, const Key& b) const {
-    const size_t i = new_at_.at(a)[0], k = new_at_.at(b)[0];
+    const size_t i = place_now(a), k = place_now(b);
     if (have_no_order(new_[i], new_[k])) return false;
     const size_t old_i = old_at_.at(a), old_k = old_at_.at(b);
     const bool meet = conflict(old_[old_i], old_[old_k]);
@@ -64,11 +66,22 @@ class Runs {
     return i < k && !have_no_order(old_[i], old_[k]) && conflict(new_[new_at_.at(a)[0]], new_[new_at_.at(b)[0]]);
   }
 
+  /// Instances of which nobody sees what they write may run as often as they like, wherever they like.
   bool legal() const {
-    if (!all_run_once()) return false;
+    for (const auto& [key, n] : old_at_) {
+      if (!old_counts_[n]) continue;
+      if (runs_now(key) == 0) return false;
+      const std::vector<size_t>& now = new_at_.at(key);
+      if (std::count_if(now.begin(), now.end(), [&](size_t each) { return new_counts_[each]; }) != 1) return false;
+    }
+    for (const auto& [key, all] : new_at_) {
+      for (const size_t n : all) {
+        if (new_counts_[n] && !ran(key)) return false;
+      }
+    }
     for (const auto& [a, i] : old_at_) {
       for (const auto& [b, k] : old_at_) {
-        if (i < k && depend(a, b) && !keep_order(a, b)) return false;
+        if (i < k && old_counts_[i] && old_counts_[k] && depend(a, b) && !keep_order(a, b)) return false;
       }
     }
     return breaks_promise() || same_values();
@@ -108,14 +121,15 @@ class Runs {
     return false;
   }
 
-  /// Does every read of every run see the same writes, if it saw any, and are the last ones the same?
-  bool same_values() const {
+  /// Does every read that counts see the same writes, if it saw any, and are the last ones the same? An update reads
+  /// what it updates only if `updates_read`.
+  bool same_values(bool updates_read = false) const {
     std::vector<Key> old_keys;
     for (const Ran& each : old_) old_keys.emplace_back(each.visit, each.at);
-    const auto [seen, left] = values(old_, old_keys);
-    const auto [seen_now, left_now] = values(new_, came_from_);
+    const auto [seen, left] = values(old_, old_keys, updates_read);
+    const auto [seen_now, left_now] = values(new_, came_from_, updates_read);
     for (size_t n = 0; n < new_.size(); ++n) {
-      if (came_from_[n] == kCopies) continue;
+      if (came_from_[n] == kCopies || (!updates_read && !new_counts_[n])) continue;
       if (!ran(came_from_[n])) return false;
       const std::vector<Value>& was = seen[old_at_.at(came_from_[n])];
       for (size_t r = 0; r < was.size(); ++r) {
@@ -169,7 +183,8 @@ class Runs {
 
   /// What the reads of each run see, in their order, and what memory outside of the region holds in the end.
   static std::pair<std::vector<std::vector<Value>>, std::map<Element, Value>> values(const std::vector<Ran>& ran,
-                                                                                     const std::vector<Key>& keys) {
+                                                                                     const std::vector<Key>& keys,
+                                                                                     bool updates_read) {
     std::map<Element, Value> memory;
     std::vector<std::vector<Value>> seen(ran.size());
     const auto at = [&](const Touch& touch) -> Value& {
@@ -188,7 +203,7 @@ class Runs {
       for (const Touch& touch : ran[n].touches) {
         Value& value = at(touch);
         if (!touch.write) {
-          if (touch.mode == StoreMode::Write) reads.push_back(value);
+          if (touch.mode == StoreMode::Write || updates_read) reads.push_back(value);
         } else if (touch.mode == StoreMode::Write) {
           value = {keys[n], {}};
         } else {
@@ -203,7 +218,35 @@ class Runs {
     return {seen, memory};
   }
 
+  /// Where an old instance runs now, where that counts if it does anywhere.
+  size_t place_now(const Key& key) const {
+    const std::vector<size_t>& all = new_at_.at(key);
+    const auto counts = std::find_if(all.begin(), all.end(), [&](size_t n) { return new_counts_[n]; });
+    return counts == all.end() ? all.front() : *counts;
+  }
+
+  /// Of each instance, is something that it writes seen: outside of the region, or by an instance that counts?
+  static std::vector<bool> counting(const std::vector<Ran>& ran) {
+    std::vector<bool> out(ran.size());
+    std::set<Element> wanted;
+    for (size_t n = ran.size(); n-- > 0;) {
+      const auto element = [](const Touch& touch) { return Element{touch.buffer, touch.memory, touch.element}; };
+      for (const Touch& touch : ran[n].touches) {
+        out[n] = out[n] || (touch.write && (touch.memory == 0 || wanted.contains(element(touch))));
+      }
+      if (!out[n]) continue;
+      for (const Touch& touch : ran[n].touches) {
+        if (touch.write && touch.mode == StoreMode::Write) wanted.erase(element(touch));
+      }
+      for (const Touch& touch : ran[n].touches) {
+        if (!touch.write) wanted.insert(element(touch));
+      }
+    }
+    return out;
+  }
+
   std::vector<Ran> old_, new_;
+  std::vector<bool> old_counts_, new_counts_;  ///< of each instance
   std::vector<Key> came_from_;  ///< of the new instances
   std::map<Key, size_t> old_at_;
   std::map<Key, std::vector<size_t>> new_at_;

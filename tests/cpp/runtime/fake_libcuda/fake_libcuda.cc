@@ -177,7 +177,10 @@ FAKE(cuLibraryGetKernel, CudaKernel* kernel, CudaLibrary library, const char* na
   if (found) {
     const std::lock_guard<std::recursive_mutex> lock(mutex());
     const std::string known = is_of_boxes ? name : own + " " + number(reinterpret_cast<uintptr_t>(library));
-    *kernel = reinterpret_cast<CudaKernel>(&box_kernels().insert_or_assign(known, std::move(found)).first->second);
+    // A kernel of boxes is the same one each time, and may run now; another library may stand where one was unloaded.
+    const auto place = is_of_boxes ? box_kernels().try_emplace(known, std::move(found))
+                                   : box_kernels().insert_or_assign(known, std::move(found));
+    *kernel = reinterpret_cast<CudaKernel>(&place.first->second);
     return 0;
   }
   return 500;
