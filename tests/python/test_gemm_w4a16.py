@@ -11,7 +11,7 @@ from nvrtc import assert_fits_registers, needs_nvrtc
 import helve
 import helve.testing
 from helve import _core, kernels
-from helve.kernels.w4a16_plan import plan_w4a16, plans_by_rows
+from helve.kernels.w4a16_plan import MANY, PART, plan_w4a16, plans_by_rows
 
 # Tiles that are whole, cut off in both directions, and several for a block; rings of which slots are used again.
 TINY = {"tile": (64, 16), "depth": 64, "stages": 3, "blocks": 3}
@@ -135,7 +135,7 @@ def test_plans():
     for N, K in SIZES:
         for most, plan in plans_by_rows(None, N, K, 128):
             assert K // plan.depth % plan.splits == 0 and plan.threads == 2 * plan.rows
-            assert plan.splits == 1 or plan.splits * plan.columns * 16 <= K
+            assert plan.splits == 1 or plan.splits * min(plan.columns, most or MANY) * PART <= K
             assert most is None or most >= 256 or plan.blocks >= 100
     assert plan_w4a16(1, 4096, 4096).splits > 1 == plan_w4a16(None, 4096, 4096).splits
     assert plan_w4a16(None, 8192, 8192).columns == 256 > plan_w4a16(None, 8192, 8192, arch="sm_80").columns

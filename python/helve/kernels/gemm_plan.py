@@ -8,7 +8,7 @@ known, it may be divided among several blocks for each tile, if what that saves 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from helve import _core
 from helve.kernels.rows import check_arguments
@@ -17,10 +17,15 @@ FACTORS = {"bfloat16": 2, "float16": 2, "float8_e4m3": 1, "float8_e5m2": 1}  # b
 OUTPUTS = ("bfloat16", "float16", "float32")
 # Rows and columns of C. Two warpgroups have 128 rows or more in registers, one has 64.
 TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (64, 128), (64, 64)]
+LEAST_ROWS = 64
 EDGE = 48  # what an element of an edge costs, in elements of the area
+# Of few rows, factors come from memory and not from the cache that multiprocessors share: a term of a tile then costs
+# as much at least, and more for each row and column.
+FEW = 256
+WAIT, READ = 12_500, 160
 # What else decides how K is divided, in the same measure: of 16 bits, about four elements of the area a picosecond.
-LAUNCH = 12_000_000  # the launch that adds the parts
-PART = 7  # an element of a part, stored and loaded
+LAUNCH = 16_000_000  # the launch that adds the parts
+PART = 28  # an element of a part, stored and loaded
 LOAD = 2  # an element of a factor, which all multiprocessors together load no faster
 MOST_PARTS = 16
 LARGE = 8192  # what an extent that is not known counts as
@@ -48,6 +53,7 @@ class GemmPlan:
         blocks: blocks that take tiles in turn.
         cluster: of these, neighbours whose tiles have the same columns, so that each copies a part of B for all.
         split: parts of K, which blocks sum for themselves.
+        why: what decided: how the tiles fill the machine, and how much more the next best division costs.
     """
 
     rows: int
@@ -58,6 +64,7 @@ class GemmPlan:
     blocks: int
     cluster: int
     split: int = 1
+    why: str = field(default="", compare=False)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -111,7 +118,10 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
 
     def work(shape: tuple[int, int], parts: int) -> int:
         waves = -(-tiles(*shape) * parts // machine.processors)
-        return waves * -(-steps // parts) * depth * (shape[0] * shape[1] + EDGE * (shape[0] + shape[1]))
+        term = shape[0] * shape[1] + EDGE * (shape[0] + shape[1])
+        if rows_of_all <= FEW:
+            term = max(term, WAIT + READ * (min(shape[0], rows_of_all) + shape[1]))
+        return waves * -(-steps // parts) * depth * term
 
     def cost(choice: tuple[int, tuple[int, int]]) -> int:
         parts, shape = choice
@@ -123,10 +133,14 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         return 2 * WARPGROUP if rows % 128 == 0 else WARPGROUP
 
     held = 128 if machine.group_products else 64  # sums of a thread; warps hold their factors beside them
-    fit = [tile] if tile else [each for each in TILES if each[0] * each[1] <= held * usual(each[0])]
+    fit = [tile] if tile else [each for each in TILES if each[0] * each[1] <= held * usual(each[0])
+                               and each[0] < rows_of_all + LEAST_ROWS]
     divisions = range(1, 1 + (1 if K is None or count != 1 else min(MOST_PARTS, steps))) if split is None else [split]
-    split, (rows, columns) = min(((parts, min(fit, key=lambda shape: work(shape, parts))) for parts in divisions),
-                                 key=cost)
+    choices = sorted(((parts, shape) for parts in divisions for shape in fit),
+                     key=lambda each: (cost(each), work(each[1], each[0])))
+    split, (rows, columns) = choices[0]
+    why = (_filling(tiles(rows, columns) * split, machine.processors)
+           + _against([(each, cost(each)) for each in choices]))
     threads = threads or usual(rows)
     slot = (rows + columns) * depth * FACTORS[dtype]
     alone = tiles(rows, columns) * split <= machine.processors
@@ -144,7 +158,23 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
     wanted = split * products * -(-high // cluster) * cluster * -(-columns_of_all // columns)
     blocks = blocks or min(wanted, max(1, machine.processors * resident // cluster) * cluster)
-    return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster, split)
+    return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster, split, why)
+
+
+def _filling(tiles: int, processors: int) -> str:
+    waves = -(-tiles // processors)
+    return (f"{tiles} tile{'' if tiles == 1 else 's'} for {processors} multiprocessors: {waves} for the busiest, "
+            f"{tiles / processors:.1f} in the mean")
+
+
+def _against(choices: list[tuple[tuple[int, tuple[int, int]], int]]) -> str:
+    """What the best choice costs that costs more than the first one, if there is one."""
+    best = choices[0][1]
+    for (parts, (rows, columns)), cost in choices:
+        if cost > best > 0:
+            divided = f", K in {parts} parts," if parts > 1 else ""
+            return f"; tiles of {rows} x {columns}{divided} would take {cost / best:.2f} times as long"
+    return ""
 
 
 def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tuple[int | None, GemmPlan]]:

@@ -28,7 +28,7 @@ PADDING = 8  # elements of 16 bits between rows of shared memory, for which neig
 RESERVED = 2 * 1024  # bytes of a block that rings and the driver take
 SMALL_BLOCKS = 3  # of one warpgroup, that run side by side
 STAGED = 64  # rows of X from which on C leaves through shared memory
-PART = 16  # bytes that an element of a part of a sum is written, read and stored with, over those of a weight
+PART = 12  # bytes that an element of a part of a sum is written, read and stored with, over those of a weight
 FEW_TURNS = 4  # tiles of K below which a part of a sum does not fill its ring
 BOX = 1024  # rows of X times terms of a tile: so many bytes has each half of it, and no ring is filled with fewer
 DEEPEST = 128 * 128  # the most of these of which several tiles fit shared memory
@@ -106,8 +106,17 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     def tiles(rows: int, columns: int) -> int:
         return -(-N // rows) * -(-high // columns)
 
-    def cost(shape: tuple[int, int]) -> int:
-        return -(-tiles(*shape) // machine.processors) * (shape[0] * shape[1] + WEIGHT * shape[0] + ROW * shape[1])
+    def resident(rows: int, columns: int) -> int:
+        return 1 if (threads or 2 * rows) > WARPGROUP else SMALL_BLOCKS - (columns >= STAGED)
+
+    def most_parts(rows: int, columns: int) -> int:
+        room = machine.processors * resident(rows, columns)
+        return max(1, min(room // tiles(rows, columns), K // (PART * min(high, columns))))
+
+    def cost(shape: tuple[int, int]) -> float:
+        parts = most_parts(*shape) if shape[1] >= SEVERAL else 1
+        term = shape[0] * shape[1] + WEIGHT * shape[0] + ROW * shape[1]
+        return -(-tiles(*shape) * parts // machine.processors) * term / parts
 
     depths = [each for each in DEPTHS[not groups :] if fits(each, K, group)] if depth is None else [depth]
     check_depth(depths[0] if depths else 0, K, group)
@@ -120,13 +129,11 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     depth = next((each for each in depths if each * columns <= DEEPEST), depths[-1])
     slot = rows * depth // 2 + columns * depth * 2
     staged = columns >= STAGED and N % 8 == 0
-    resident = 1 if threads > WARPGROUP else SMALL_BLOCKS - (columns >= STAGED)
-    memory = machine.shared_bytes // resident - RESERVED - staged * columns * (rows + PADDING) * 2
+    memory = machine.shared_bytes // resident(rows, columns) - RESERVED - staged * columns * (rows + PADDING) * 2
     memory -= 0 if groups else rows * depth * 2  # converted weights
     stages = stages or max(LEAST_STAGES, min(MOST_STAGES, memory // slot))
     turns = K // depth
-    count, room = tiles(rows, columns), machine.processors * resident
-    most = max(1, min(room // count, turns // FEW_TURNS, K // (PART * min(high, columns))))
+    most = max(1, min(most_parts(rows, columns), turns // FEW_TURNS))
     splits = splits or next(each for each in range(most, 0, -1) if turns % each == 0)
     if turns % splits:
         raise ValueError(f"splits is a divisor of the {turns} tiles of K, not {splits}")
@@ -135,7 +142,8 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
         raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
     if blocks and blocks % cluster != 0:
         raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
-    blocks = blocks or -(-min(splits * count, room) // cluster) * cluster
+    room = machine.processors * resident(rows, columns)
+    blocks = blocks or -(-min(splits * tiles(rows, columns), room) // cluster) * cluster
     return W4A16Plan(rows, columns, depth, threads, stages, splits, blocks, cluster, groups,
                      group % (depth // 2) == 0, staged)
 
