@@ -140,8 +140,8 @@ def test_plans():
     assert plan_gemm(384, 4096, "bfloat16", tile=(128, 256), cluster=2).blocks == 64  # one row of them is not there
     assert plan_gemm(64, 64, "bfloat16", 100).blocks == 100
     assert plan_gemm(4096, 4096, "bfloat16", K=4096).why == (
-        "512 tiles for 132 multiprocessors: 4 for the busiest, 3.9 in the mean; tiles of 128 x 128 would take 1.12 times "
-        "as long")
+        "512 tiles for 132 multiprocessors: 4 for the busiest, 3.9 in the mean; tiles of 128 x 128 would take 1.12 "
+        "times as long")
     assert plan_gemm(64, 64, "bfloat16", tile=(64, 64), split=1).why == (
         "1 tile for 132 multiprocessors: 1 for the busiest, 0.0 in the mean")
     older = plan_gemm(None, None, "bfloat16", arch="sm_80")
