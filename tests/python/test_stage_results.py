@@ -234,6 +234,40 @@ def gemm_of_constants(bm=64, bn=64, bk=32, dispatch="", out="bfloat16", reads=Fa
     return main
 
 
+def clip(c, C, t, ends):
+    if t * 64 + 64 <= ends[t]:
+        T.copy(c, C[t * 64 : t * 64 + 64, :])
+    else:
+        for m, n in T.Parallel(64, 64):
+            if t * 64 + m < ends[t]:
+                C[t * 64 + m, n] = T.cast(c[m, n], "bfloat16")
+
+
+def clipped(loop=0):
+    """Tiles that end at a row of memory's choice: those that are whole are copied, others are stored by element."""
+
+    @T.prim_func
+    def main(A: T.Tensor((256, 64), "bfloat16"), B: T.Tensor((64, 64), "bfloat16"), ends: T.Tensor((4,), "int32"),
+             C: T.Tensor((256, 64), "bfloat16")):
+        with T.Kernel(2, threads=128):
+            a = T.alloc_shared((64, 64), "bfloat16")
+            b = T.alloc_shared((64, 64), "bfloat16")
+            c = T.alloc_fragment((64, 64), "float32")
+            for t in T.Persistent([4]):
+                T.clear(c)
+                for k in T.Pipelined(1, num_stages=2):
+                    T.copy(A[t * 64 : t * 64 + 64, :], a)
+                    T.copy(B, b)
+                    T.gemm(a, b, c, dispatch="tensor_cores")
+                if loop:
+                    for r in T.serial(loop):
+                        clip(c, C, t, ends)
+                else:
+                    clip(c, C, t, ends)
+
+    return main
+
+
 def choices(function):
     kernel = helve.compile(function, target="cuda", arch="sm_90a")
     return [choice for choice in kernel.schedules() if choice.operation == "T.copy"]
@@ -252,6 +286,8 @@ def test_what_is_chosen_and_why():
 
     assert reason(gemm_of_constants(out="float32")) == "the tensor's elements have not 16 bits"
     assert reason(gemm_of_constants(reads=True)) == "other statements of the kernel access 'C'"
+    assert "staged" in [each.schedule for each in choices(clipped())]
+    assert reason(clipped(loop=2)) == "other statements of the kernel access 'C'"  # its turns are in order
     assert reason(gemm_of_constants(columns=60)) == "rows of 'C' are not known to begin at multiples of 16 bytes"
     assert reason(gemm_of_constants(bn=8)) == "its columns are no multiple of 16"
 

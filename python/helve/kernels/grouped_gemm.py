@@ -80,10 +80,17 @@ def grouped_gemm(groups: int, dtype: str = "bfloat16", out: str | None = None, *
                 end = T.min(T.index(places[g + 1]), R)
                 steps = T.ceildiv(K, depth) * T.max(T.min(T.min(end - i, N - j), 1), 0)  # none for a tile of nothing
                 sum_steps(A, B[g, :, :], a, b, c, i, j, 0, steps, plan, False, transpose_B)
-                for m, n in T.Parallel(rows, columns):
-                    if i + m < end and j + n < N:  # rows behind the end are those of the next group
-                        x = c[m, n] * SCALE[g] if scale else c[m, n]
-                        C[i + m, j + n] = T.cast(activate(x + BIAS[g, j + n] if bias else x), out)
+                if scale or bias or activation is not None:
+                    for m, n in T.Parallel(rows, columns):
+                        if j + n < N:
+                            x = c[m, n] * SCALE[g] if scale else c[m, n]
+                            c[m, n] = activate(x + BIAS[g, j + n] if bias else x)
+                if i + rows <= end:
+                    T.copy(c, C[i : i + rows, j : j + columns])
+                else:
+                    for m, n in T.Parallel(rows, columns):
+                        if i + m < end and j + n < N:  # rows behind the end are those of the next group
+                            C[i + m, j + n] = T.cast(c[m, n], out)
 
             if wide > 0:
                 for strip, t, column in T.Persistent([T.ceildiv(N, columns * wide), R // rows + groups, wide]):

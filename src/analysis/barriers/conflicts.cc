@@ -163,6 +163,12 @@ Expr any_like(const Expr& e) {
   return any * int_imm(known.modulus) + int_imm(known.remainder);
 }
 
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& node) { found |= node->kind == ExprKind::Load; });
+  return found;
+}
+
 /// Do conditions on it become many cases?
 bool is_costly(const Expr& e) {
   bool found = false;
@@ -330,6 +336,22 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
   return IntegerSet(engine_, vars, conflict, {}, translation).emptiness().verdict == Verdict::Proved;
 }
 
+Conflict ConflictQueries::without_data(const BlockAccess& a, const BlockAccess& b, bool carried) {
+  BlockAccess one = a, other = b;
+  size_t guards = 0;
+  for (BlockAccess* each : {&one, &other}) guards += std::erase_if(each->conditions, reads_memory);
+  if (guards == 0) return Conflict::Undecided;
+  ++work_.queries;
+  std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
+  vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
+  const Expr conflict = Pair(one, other, carried, between_, table_).conflict(&vars);
+  Translation translation;
+  translation.constant = &table_.constant();
+  const Answer answer = IntegerSet(engine_, vars, conflict, {}, translation).emptiness();
+  if (answer.verdict == Verdict::Proved) return Conflict::None;
+  return answer.reason == kOverBudget ? Conflict::Undecided : Conflict::Possible;
+}
+
 Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   const size_t depth = std::min(table_.depth(a), table_.depth(b));
   a = table_.seen_from(a, depth);
@@ -372,7 +394,7 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
     if (box) hopeful_.insert(*box);
     return out = Conflict::None;
   }
-  if (answer.reason == kOverBudget && !pair.depends_on_data()) return out;
+  if (answer.reason == kOverBudget && !pair.depends_on_data()) return out = without_data(one, other, carried);
   const bool certain = answer.verdict == Verdict::Refuted && one.exact && other.exact;
   return out = certain ? Conflict::Certain : Conflict::Possible;
 }

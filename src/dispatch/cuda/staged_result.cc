@@ -31,6 +31,52 @@ constexpr int64_t kOtherRegisters = 32;  ///< of a thread, beside its elements
 constexpr int64_t kMostBlocks = 2;  ///< of a multiprocessor whose number parts leave as it is
 constexpr int64_t kFewestColumns = 16;  ///< of a part: rows of 32 bytes, which memory moves at once
 
+/// The accesses of a tile to the tensor of a result, its copy included. Of a condition's arms only those with the copy
+/// count: a tile takes one of them, and no tile touches what another one stores.
+class UsesOfResult {
+ public:
+  UsesOfResult(const TileOp& copy, const std::vector<MayAlias>& may_alias)
+      : fragment_(copy.region(0).buffer.get()), tensor_(copy.region(1).buffer.get()), may_alias_(may_alias) {}
+
+  size_t count(const Kernel& kernel) const { return uses(kernel.body, true); }
+
+ private:
+  /// `alone`: is there no loop around but those of tiles?
+  size_t uses(const Stmt& s, bool alone) const {
+    if (!s) return 0;
+    size_t out = 0;
+    for (const RegionAccess& access : direct_accesses(s)) {
+      out += may_overlap(may_alias_, access.region.buffer.get(), tensor_) ? 1 : 0;
+    }
+    if (const If* branch = as<If>(s); branch && alone && has_copy(s)) {
+      size_t most = 0;
+      for (const Stmt& arm : {branch->then_body, branch->else_body}) {
+        if (has_copy(arm)) most = std::max(most, uses(arm, alone));
+      }
+      return out + most;
+    }
+    const For* loop = as<For>(s);
+    const bool inside = alone && s->kind != StmtKind::While && (!loop || loop->loop == LoopKind::Persistent);
+    for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { out += uses(part, inside); });
+    return out;
+  }
+
+  bool is_copy(const Stmt& s) const {
+    const TileOp* op = as<TileOp>(s);
+    return op && op->op == TileOpcode::Copy && op->region(0).buffer.get() == fragment_ &&
+           op->region(1).buffer.get() == tensor_;
+  }
+  bool has_copy(const Stmt& s) const {
+    bool found = false;
+    walk(s, [&](const Stmt& each) { found |= is_copy(each); });
+    return found;
+  }
+
+  const Buffer* fragment_;
+  const Buffer* tensor_;
+  const std::vector<MayAlias>& may_alias_;
+};
+
 /// Why the copy is none from registers of tensor cores to a tensor of 16-bit elements; empty if it is.
 std::string fault_of(const TileOp& copy, const LoweringContext& context) {
   const Region &src = copy.region(0), &dst = copy.region(1);
@@ -45,12 +91,9 @@ std::string fault_of(const TileOp& copy, const LoweringContext& context) {
   }
   if (dst.buffer->scope != MemoryScope::Param) return "it is not to a tensor of the call";
   if (dst.buffer->dtype.bits != 16) return "the tensor's elements have not 16 bits";
-  const std::vector<MayAlias>& may_alias = context.function->may_alias;
-  size_t uses = 0;
-  for (const RegionAccess& access : accesses(context.kernel->body)) {
-    uses += may_overlap(may_alias, access.region.buffer.get(), dst.buffer.get());
+  if (UsesOfResult(copy, context.function->may_alias).count(*context.kernel) != 1) {
+    return fmt::format("other statements of the kernel access '{}'", dst.buffer->name);
   }
-  if (uses != 1) return fmt::format("other statements of the kernel access '{}'", dst.buffer->name);
   return "";
 }
 
