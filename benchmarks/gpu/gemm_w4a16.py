@@ -37,17 +37,17 @@ def sweep(M: int, N: int, K: int):
     for rows, columns in TILES:
         if columns > most or columns < min(most, 64):
             continue
-        for splits in (1, 2, 4, 8):
+        for split in (1, 2, 4, 8):
             for cluster in (1, 2):
-                tiles = splits * -(-N // rows) * -(-M // columns)
-                if K // 256 % splits or (splits > 1 and tiles > 1100):
+                tiles = split * -(-N // rows) * -(-M // columns)
+                if K // 256 % split or (split > 1 and tiles > 1100):
                     continue
-                blocks = plan_w4a16(M, N, K, tile=(rows, columns), splits=splits).blocks // cluster * cluster
+                blocks = plan_w4a16(M, N, K, tile=(rows, columns), split=split).blocks // cluster * cluster
                 for depth in (64, 128, 256):
                     if columns * depth < 1024 or columns * depth > 128 * 128:
                         continue  # boxes too small for a ring, or tiles of which two do not fit
-                    name = f"{rows}x{columns}x{depth}, {splits} parts, cluster {cluster}"
-                    yield name, {"tile": (rows, columns), "splits": splits, "cluster": cluster, "blocks": blocks,
+                    name = f"{rows}x{columns}x{depth}, {split} parts, cluster {cluster}"
+                    yield name, {"tile": (rows, columns), "split": split, "cluster": cluster, "blocks": blocks,
                                  "depth": depth}
 
 

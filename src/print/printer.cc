@@ -262,7 +262,9 @@ class Printer {
     if (n.threads != 128) inside += fmt::format("{}threads={}", inside.empty() ? "" : ", ", n.threads);
     if (n.cluster != 1) inside += fmt::format("{}cluster={}", inside.empty() ? "" : ", ", n.cluster);
     if (n.producers != 0) inside += fmt::format("{}producers={}", inside.empty() ? "" : ", ", n.producers);
-    if (!n.registers.empty()) inside += fmt::format(", registers=[{}]", fmt::join(n.registers, ", "));
+    if (!n.registers.empty()) {
+      inside += fmt::format("{}registers=[{}]", inside.empty() ? "" : ", ", fmt::join(n.registers, ", "));
+    }
     const std::string vars = spell_.targets(n.vars);
     line(n, fmt::format("with T.Kernel({}) as {}:", inside, n.vars.size() == 1 ? vars : "(" + vars + ")"));
     block(n.body);

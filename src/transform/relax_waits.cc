@@ -22,8 +22,12 @@ bool stores_by_tma(const Stmt& body) {
 /// The operation with sources=True, if it waits for stores.
 Stmt relaxed(const Stmt& s) {
   const TileOp* op = as<TileOp>(s);
-  if (!op || !op->waits_for_stores() || op->waits_for_sources()) return s;
+  if (!op) return s;
+  const bool waits = op->op == TileOpcode::WaitAsync || op->op == TileOpcode::WaitBulk ||
+                     (op->is_by_tma() && !op->begins_copy() && is_global(*op->region(1).buffer));
+  if (!waits) return s;
   const size_t sources = op->row().index_of("sources");
+  if (op->flag(sources)) return s;
   return Stmt(copy_with(*op, [&](TileOp& out) { out.operands[sources] = true; }));
 }
 

@@ -352,7 +352,10 @@ class Splitter {
       inner = for_loop(LoopKind::Persistent, turn, chunk->count, substitute(inner, iteration), persistent->node->span);
     }
     allocs.push_back(substitute(inner, values));
-    return kernel(std::move(vars), kernel_.extents, kernel_.threads, seq(std::move(allocs)), kernel_.span);
+    return Stmt(copy_with(kernel_, [&](Kernel& out) {
+      out.vars = std::move(vars);
+      out.body = seq(std::move(allocs));
+    }));
   }
 
   /// A dimension of the operand, counted after the leading dimension of a chunk.

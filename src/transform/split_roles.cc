@@ -70,12 +70,18 @@ Budget given_budget(const Kernel& kernel, const Machine& machine, int64_t needed
   }
   if (kernel.registers.empty()) return {kernel.producers, 0, 0};
   const int64_t takes = kernel.registers[0], fills = kernel.registers[1];
-  const int64_t held = takes * kernel.threads + fills * kernel.producers;
+  const auto own = [&](int64_t given) { return given ? given : each; };  // those that threads begin with
+  const int64_t held = own(takes) * kernel.threads + own(fills) * kernel.producers;
+  const std::string budgets = fmt::format("[{}, {}]", takes, fills);
   if (held > each * launched) {
-    refuse("registers", fmt::format("[{}, {}]", takes, fills),
+    refuse("registers", budgets,
            fmt::format("{} threads with {} and {} with {} have {}, and a block of {} threads has {}", kernel.threads,
-                       takes, kernel.producers, fills, held, launched, each * launched),
+                       own(takes), kernel.producers, own(fills), held, launched, each * launched),
            "give one role fewer");
+  }
+  if (own(takes) < needed) {
+    refuse("registers", budgets, fmt::format("a product needs {} registers of each thread", needed),
+           fmt::format("give the first role {} or more", (needed + kUnit - 1) / kUnit * kUnit));
   }
   return {kernel.producers, takes, fills};
 }

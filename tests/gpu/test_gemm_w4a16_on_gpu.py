@@ -66,7 +66,7 @@ def test_tensors_at_odd_places():
 def test_a_kernel_serves_many_calls():
     """Of one layer, again and again: what is left over in rings or parts of sums shows itself."""
     N, K = 1536, 2048
-    assert any(plan.splits > 1 for _, plan in plans_by_rows(None, N, K, 128, **ARCH))
+    assert any(plan.split > 1 for _, plan in plans_by_rows(None, N, K, 128, **ARCH))
     kernel = helve.compile(kernels.gemm_w4a16(N, K, **ARCH), target="cuda")
     torch.manual_seed(1)
     codes = torch.randint(-8, 8, (N, K), device="cuda")

@@ -23,7 +23,7 @@ PRODUCTS = {
     "known rows": cases.gemm_w4a16(16, 64, 128, known="M", **TINY),
     "two warpgroups": cases.gemm_w4a16(70, 136, 256, tile=(128, 64), depth=128, stages=2, blocks=1),
     "columns through shared memory": cases.gemm_w4a16(66, 72, 256, "float16", tile=(64, 64), depth=128, blocks=1),
-    "parts of sums": cases.gemm_w4a16(19, 600, 512, depth=64, splits=4, tile=(64, 16)),
+    "parts of sums": cases.gemm_w4a16(19, 600, 512, depth=64, split=4, tile=(64, 16)),
     "pairs": cases.gemm_w4a16(33, 200, 256, tile=(64, 16), depth=64, stages=3, blocks=4, cluster=2),
     "small groups": cases.gemm_w4a16(9, 70, 256, "float16", group=32, depth=128, **ONE),
     "a scale a row": cases.gemm_w4a16(9, 70, 320, group=320, **ONE),
@@ -92,7 +92,7 @@ def test_the_text_computes_products(tmp_path, unaligned):
 def test_rows_of_a_call_choose_a_kernel():
     """At both sides of every border, of one kernel; few rows are multiplied in parts."""
     plans = plans_by_rows(None, 128, 2048, 128)
-    assert plans[0][1].splits == 2 and plans[-1][0] is None
+    assert plans[0][1].split == 2 and plans[-1][0] is None
     borders = [most for most, _ in plans[:-1]]
     assert borders == sorted(borders)
     calls = [cases.gemm_w4a16(M, 128, 2048) for most in borders for M in (most, most + 1)] + [
@@ -134,10 +134,10 @@ def test_plans():
     """Sums are split where tiles are few, as long as parts have terms and cost less than weights."""
     for N, K in SIZES:
         for most, plan in plans_by_rows(None, N, K, 128):
-            assert K // plan.depth % plan.splits == 0 and plan.threads == 2 * plan.rows
-            assert plan.splits == 1 or plan.splits * min(plan.columns, most or MANY) * PART <= K
+            assert K // plan.depth % plan.split == 0 and plan.threads == 2 * plan.rows
+            assert plan.split == 1 or plan.split * min(plan.columns, most or MANY) * PART <= K
             assert most is None or most >= 256 or plan.blocks >= 100
-    assert plan_w4a16(1, 4096, 4096).splits > 1 == plan_w4a16(None, 4096, 4096).splits
+    assert plan_w4a16(1, 4096, 4096).split > 1 == plan_w4a16(None, 4096, 4096).split
     assert plan_w4a16(None, 8192, 8192).columns == 256 > plan_w4a16(None, 8192, 8192, arch="sm_80").columns
     assert [plan_w4a16(1, 64, K, group).depth for K, group in ((96, 32), (192, 96), (192, 64), (256, 256))] == [
         32, 32, 64, 256]
@@ -145,7 +145,7 @@ def test_plans():
     assert plan_w4a16(1, 4096, 4096, 64).scales is False  # a half has two of them
     assert [plan_w4a16(1, 64, K, 32).columns for K in (96, 192, 256)] == [32, 16, 8]  # boxes that TMA copies
     assert plan_w4a16(4096, 4100, 4096).staged is False  # rows of C do not begin at vectors
-    assert plan_w4a16(1, 4096, 4096, splits=2, blocks=7).blocks == 7
+    assert plan_w4a16(1, 4096, 4096, split=2, blocks=7).blocks == 7
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -156,10 +156,16 @@ def test_plans():
     ({"scales": "float16"}, "scales is bfloat16 or float32, not 'float16'"),
     ({"group": 16}, "group is a multiple of 32, not 16"),
     ({"group": "all"}, "group is a multiple of 32, not 'all'"),
-    ({"tile": (32, 16)}, "tile has a multiple of 64 rows of W, not 32"),
+    ({"tile": (32, 16)}, "tile has a multiple of 64 rows of W, up to 512, not 32"),
+    ({"tile": (1024, 8)}, "tile has a multiple of 64 rows of W, up to 512, not 1024"),
+    ({"tile": 64}, "tile is rows and columns, two whole numbers of 1 or more, not 64"),
+    ({"tile": (64.0, 8)}, "tile is rows and columns, two whole numbers of 1 or more, not (64.0, 8)"),
+    ({"threads": 96}, "threads is a multiple of 128 up to two for each of 64 rows of W, not 96"),
+    ({"split": -1}, "split is a whole number of 1 or more, not -1"),
+    ({"split": 0}, "split is a whole number of 1 or more, not 0"),
     ({"tile": (64, 12)}, "tile has a multiple of 8 rows of X, up to 256, not 12"),
     ({"depth": 48}, "depth is 32, 64, 128 or 256, divides K, 256, and divides or is a multiple of group, 128, not 48"),
-    ({"splits": 2, "tile": (64, 8)}, "splits is a divisor of the 1 tiles of K, not 2"),
+    ({"split": 2, "tile": (64, 8)}, "split is a divisor of the 1 tiles of K, not 2"),
     ({"arch": "sm_10"}, "arch is an architecture such as 'sm_90a', not 'sm_10'"),
     ({"stages": 1}, "stages is a whole number of 2 or more, not 1"),
     ({"cluster": 17}, "cluster is at most 16 on sm_90a, not 17"),

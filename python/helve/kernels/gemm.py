@@ -54,6 +54,8 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     """
     check_gemm(dtype, out, transpose_A, transpose_B, activation, ACTIVATIONS)
     check_arguments(**{name: extent for name, extent in (("M", M), ("N", N), ("K", K)) if extent is not None})
+    if batch and tuning.setdefault("split", 1) != 1:
+        raise ValueError(f"split is 1 for a batch, not {tuning['split']!r}")
     plans = plans_by_rows(M, N, dtype, K=K, **{"count": None if batch else 1, **tuning})
     out = out or (dtype if dtype in OUTPUTS else "bfloat16")
     activate = activation if callable(activation) else ACTIVATIONS[activation]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from numbers import Integral
 
 from helve import _core
 from helve.kernels.rows import check_arguments
@@ -34,6 +35,7 @@ FEW_ROWS = (64, 128, 256, 384, 512, 1024)
 STAGES = 4
 MOST_STAGES = 8
 IN_FLIGHT = 144 * 1024  # bytes of factors under way that hide the latency of memory, for a block that runs alone
+LEAST_DEPTH = 32  # bytes of a row of a factor that a product of the hardware takes
 ROW_BYTES = 128  # of a tile of a factor, which a swizzle covers
 RESERVED = 2 * 1024  # bytes of a block that factors leave to others
 WARPGROUP = 128
@@ -105,7 +107,10 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     machine = _core.gpu_machine(arch)
     if machine is None:
         raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
-    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster, split=split)
+    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster, split=split, depth=depth)
+    check_tile(tile)
+    if depth and depth * FACTORS[dtype] % LEAST_DEPTH:
+        raise ValueError(f"depth is a multiple of {LEAST_DEPTH // FACTORS[dtype]}, not {depth}")
     if count != 1 and split not in (None, 1):
         raise ValueError(f"split is 1 for a batch, not {split}")
     rows_of_all, columns_of_all, products = (LARGE if each is None else each for each in (M, N, count))
@@ -197,6 +202,14 @@ def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tu
             del plans[-1]
         plans.append((most, plan))
     return plans
+
+
+def check_tile(tile: object) -> None:
+    """Raises a ValueError for what is no tile of a product: None, or rows and columns."""
+    good = tile is None or (isinstance(tile, tuple | list) and len(tile) == 2
+                            and all(isinstance(each, Integral) and each >= 1 for each in tile))
+    if not good:
+        raise ValueError(f"tile is rows and columns, two whole numbers of 1 or more, not {tile!r}")
 
 
 def check_gemm(dtype: str, out: str | None, transpose_A: bool, transpose_B: bool, activation: str | Callable | None,

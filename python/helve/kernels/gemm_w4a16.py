@@ -7,11 +7,10 @@ warpgroups takes from registers: C^T = W @ X^T. `plan_w4a16` chooses the tiles.
 from __future__ import annotations
 
 from helve import T
+from helve.kernels.gemm_steps import add_parts
 from helve.kernels.rows import check_arguments
 from helve.kernels.w4a16_plan import PADDING, check_w4a16, plans_by_rows
 
-SUM_COLUMNS = 512  # of C that a block of the second launch adds
-SUM_THREADS = 128
 
 
 def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, scales: str | None = None,
@@ -54,10 +53,10 @@ def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, sca
                 w[n, d] = T.cast(q[n, first + d], "float32") * SCALES[T.min(j + n, N - 1), (k + first + d) // group]
 
     def product(plan, X, W, SCALES, C):
-        rows, columns, depth, half, splits = plan.rows, plan.columns, plan.depth, plan.half, plan.splits
-        turns = K // depth // splits
-        if splits > 1:
-            part = T.alloc_global((splits, M, N), "float32")
+        rows, columns, depth, half, split = plan.rows, plan.columns, plan.depth, plan.half, plan.split
+        turns = K // depth // split
+        if split > 1:
+            part = T.alloc_global((split, M, N), "float32")
         with T.Kernel(plan.blocks, threads=plan.threads, cluster=plan.cluster):
             x0 = T.alloc_shared((columns, half), dtype)
             x1 = T.alloc_shared((columns, half), dtype)
@@ -90,8 +89,8 @@ def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, sca
                     convert(plan, q, s1, w1, SCALES, j, k, half)
                     T.gemm(w1, x1, c, transpose_B=True, dispatch="tensor_cores")
 
-            if splits > 1:
-                for z, b, a in T.Persistent([splits, T.ceildiv(N, rows), T.ceildiv(M, columns)]):
+            if split > 1:
+                for z, b, a in T.Persistent([split, T.ceildiv(N, rows), T.ceildiv(M, columns)]):
                     sums(b * rows, a * columns, z * turns * depth)
                     for n, m in T.Parallel(rows, columns):
                         if a * columns + m < M and b * rows + n < N:
@@ -108,16 +107,8 @@ def gemm_w4a16(N: int, K: int, dtype: str = "bfloat16", *, group: int = 128, sca
                         for n, m in T.Parallel(rows, columns):
                             if a * columns + m < M and b * rows + n < N:
                                 C[a * columns + m, b * rows + n] = c[n, m]
-        if splits > 1:
-            with T.Kernel(M, T.ceildiv(N, SUM_COLUMNS), threads=SUM_THREADS) as (m, b):
-                total = T.alloc_fragment((SUM_COLUMNS,), "float32")
-                more = T.alloc_fragment((SUM_COLUMNS,), "float32")
-                T.copy(part[0, m, b * SUM_COLUMNS : (b + 1) * SUM_COLUMNS], total)
-                for z in T.serial(1, splits):
-                    T.copy(part[z, m, b * SUM_COLUMNS : (b + 1) * SUM_COLUMNS], more)
-                    for n in T.Parallel(SUM_COLUMNS):
-                        total[n] += more[n]
-                T.copy(total, C[m, b * SUM_COLUMNS : (b + 1) * SUM_COLUMNS])
+        if split > 1:
+            add_parts(part, C, lambda x, m, n: x)
 
     rest = None
     for most, plan in reversed(plans):

@@ -14,7 +14,6 @@ from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plans_by_rows
 from helve.kernels.gemm_steps import sum_steps
 from helve.kernels.rows import check_arguments
 
-
 MOST_GROUPS = 4096
 WIDE = 8  # tiles of columns of a strip: its rows follow each other, so that those of a group share what they read of B
 
@@ -53,6 +52,8 @@ def grouped_gemm(groups: int, dtype: str = "bfloat16", out: str | None = None, *
     for name in ("cluster", "split"):
         if tuning.setdefault(name, 1) != 1:
             raise ValueError(f"{name} is 1 for products of groups, not {tuning[name]!r}")
+    if "count" in tuning:
+        raise ValueError("count is the number of groups, and no parameter of its own")
     plans = [(most, plan, _strip(N, plan.columns))
              for most, plan in plans_by_rows(M, N, dtype, K=K, count=groups, **tuning)]
     out = out or (dtype if dtype in OUTPUTS else "bfloat16")

@@ -195,6 +195,7 @@ _ARGUMENTS = {
                      "blocks", "cluster", "split", "tile", "columns", "groups"], _from(1)),
     "on_chip": _from(0),
     "held": _from(0),
+    "depth": _from(1),
     "stages": _from(2),
     "dtype": (f"one of {', '.join(DTYPES)}", lambda value: isinstance(value, str) and value in DTYPES),
     "threads": (f"a multiple of 32 up to {MACHINE.block_threads}",
@@ -203,7 +204,7 @@ _ARGUMENTS = {
 }
 # by the plan, or another argument, where they are None
 _CHOSEN = {"threads", "elements", "rows", "clusters", "cluster", "split", "blocks", "stages", "heads_kv", "queries",
-           "keys", "columns"}
+           "keys", "columns", "depth"}
 
 
 def check_arguments(**arguments) -> None:

@@ -7,8 +7,10 @@ a sum is split where there are few tiles. Many rows: that of the products, and t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 from helve import _core
+from helve.kernels.gemm_plan import check_tile
 from helve.kernels.rows import check_arguments
 
 DTYPES = ("bfloat16", "float16")
@@ -45,7 +47,7 @@ class W4A16Plan:
         depth: terms of each sum that a block has at a time.
         threads: threads per block.
         stages: tiles of the factors in shared memory; the compiler takes fewer where there is no room.
-        splits: parts of a sum, which a second launch adds.
+        split: parts of a sum, which a second launch adds.
         blocks: blocks that take tiles in turn.
         cluster: of these, neighbours with different rows of W, which copy tiles of X for each other.
         registers: do converted weights stay in registers?
@@ -58,7 +60,7 @@ class W4A16Plan:
     depth: int
     threads: int
     stages: int
-    splits: int
+    split: int
     blocks: int
     cluster: int
     registers: bool
@@ -73,7 +75,7 @@ class W4A16Plan:
 
 def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "sm_90a",
                tile: tuple[int, int] | None = None, depth: int | None = None, threads: int | None = None,
-               stages: int | None = None, splits: int | None = None, blocks: int | None = None,
+               stages: int | None = None, split: int | None = None, blocks: int | None = None,
                cluster: int | None = None) -> W4A16Plan:
     """The division for C of (M, N).
 
@@ -88,7 +90,7 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
             divides K, and divides `group` or is a multiple of it, up to 256 for tiles of up to 64 rows of X.
         threads: threads per block, a multiple of 128; by default two for a row of W.
         stages: tiles of the factors in shared memory; by default as many as fit, up to 8.
-        splits: parts of a sum, a divisor of the tiles of K; by default 1, or as many as the multiprocessors have room
+        split: parts of a sum, a divisor of the tiles of K; by default 1, or as many as the multiprocessors have room
             for where there are few tiles.
         blocks: blocks that take tiles in turn; by default as many as run at the same time, and no more than tiles.
         cluster: blocks that copy tiles of X for each other, a divisor of `blocks`; 1 by default.
@@ -99,7 +101,8 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     machine = _core.gpu_machine(arch)
     if machine is None:
         raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
-    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster)
+    check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster, split=split, depth=depth)
+    check_tile(tile)
     groups = machine.group_products  # are there products of warpgroups?
     high = MANY if M is None else M
 
@@ -124,7 +127,7 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     wide = next((columns for _, columns in fitting if columns >= high), fitting[-1][1])
     several = [each for each in fitting if each[1] == wide or each[1] >= SEVERAL < high]
     rows, columns = tile or min(several, key=cost)
-    check_tile(rows, columns)
+    check_shape(rows, columns, threads)
     threads = threads or 2 * rows
     depth = next((each for each in depths if each * columns <= DEEPEST), depths[-1])
     slot = rows * depth // 2 + columns * depth * 2
@@ -134,17 +137,17 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     stages = stages or max(LEAST_STAGES, min(MOST_STAGES, memory // slot))
     turns = K // depth
     most = max(1, min(most_parts(rows, columns), turns // FEW_TURNS))
-    splits = splits or next(each for each in range(most, 0, -1) if turns % each == 0)
-    if turns % splits:
-        raise ValueError(f"splits is a divisor of the {turns} tiles of K, not {splits}")
+    split = split or next(each for each in range(most, 0, -1) if turns % each == 0)
+    if turns % split:
+        raise ValueError(f"split is a divisor of the {turns} tiles of K, not {split}")
     cluster = cluster or 1
     if cluster > machine.cluster_blocks:
         raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
     if blocks and blocks % cluster != 0:
         raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
     room = machine.processors * resident(rows, columns)
-    blocks = blocks or -(-min(splits * tiles(rows, columns), room) // cluster) * cluster
-    return W4A16Plan(rows, columns, depth, threads, stages, splits, blocks, cluster, groups,
+    blocks = blocks or -(-min(split * tiles(rows, columns), room) // cluster) * cluster
+    return W4A16Plan(rows, columns, depth, threads, stages, split, blocks, cluster, groups,
                      group % (depth // 2) == 0, staged)
 
 
@@ -172,10 +175,12 @@ def plans_by_rows(M: int | None, N: int, K: int, group: int, **tuning) -> list[t
     return plans
 
 
-def check_tile(rows: int, columns: int) -> None:
+def check_shape(rows: int, columns: int, threads: int | None) -> None:
     """Raises a ValueError for a tile that no product of warpgroups has."""
-    if rows % 64 or rows < 64:
-        raise ValueError(f"tile has a multiple of 64 rows of W, not {rows!r}")
+    if rows % 64 or not 64 <= rows <= 512:
+        raise ValueError(f"tile has a multiple of 64 rows of W, up to 512, not {rows!r}")
+    if threads and (threads % WARPGROUP or threads > 2 * rows):
+        raise ValueError(f"threads is a multiple of {WARPGROUP} up to two for each of {rows} rows of W, not {threads}")
     if columns % 8 or not 8 <= columns <= 256:
         raise ValueError(f"tile has a multiple of 8 rows of X, up to 256, not {columns!r}")
 
@@ -199,7 +204,7 @@ def check_w4a16(N: int, K: int, dtype: str, group: int, scales: str | None) -> N
         raise ValueError(f"dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
     if scales not in (None, dtype, "float32"):
         raise ValueError(f"scales is {dtype} or float32, not {scales!r}")
-    if not isinstance(group, int) or group < UNIT or group % UNIT:
+    if not isinstance(group, Integral) or group < UNIT or group % UNIT:
         raise ValueError(f"group is a multiple of {UNIT}, not {group!r}")
     if K % group:
         raise ValueError(f"K is a multiple of group, {group}, not {K}")

@@ -363,7 +363,7 @@ def _names() -> dict[str, object]:
     operations = [TileOperation(row) for row in _core.tile_op_rows()]
     names: dict[str, object] = {c.name: c for c in _CONSTRUCTS}
     names.update({o.name: o for o in map(Operator, (row for row in _core.operator_rows() if row[3] == "Call"))})
-    names.update({f.__name__: LibraryFunction(f, check) for f, check in _library.FUNCTIONS})
+    names.update({f.__name__: LibraryFunction(f, *rest) for f, *rest in _library.FUNCTIONS})
     names.update({o.name: o for o in operations if "." not in o.name})
     names.update({name: DType(name) for name in _core.dtype_names()})
     names.update({name: DType(dtype) for name, dtype in DTYPE_ALIASES.items()})

@@ -23,7 +23,7 @@ NAMES: dict[str, _Any]
 def Cast(dtype: _b.str, x: _Scalar) -> _Expr:
     """The same as T.cast, with the type first."""
 
-def Kernel(*grid: _Any, threads: _b.int | _Sequence[_b.int] = 128, cluster: _b.int = 1, producers: _Any = 0, registers: _Any = ()) -> _Any:
+def Kernel(*grid: _Any, threads: _b.int | _Sequence[_b.int] = 128, cluster: _b.int = 1, producers: _b.int = 0, registers: _Any = ()) -> _Any:
     """A launch: `with T.Kernel(*grid) as (bx, by)`. In a mesh function the grid is the mesh. `cluster`
     neighbouring blocks along the last dimension of the grid run at the same time, so that GPUs can copy for
     them together. `producers` threads more fill rings, where the target has such; `registers`, two numbers, are

@@ -105,16 +105,18 @@ class Construct:
 class LibraryFunction(Construct):
     """A name below `T` that is written in the language: `function`, whose body takes the place of a call.
 
-    `check`, called with the arguments first, raises library.Refused.
+    `check`, called with the arguments first, raises library.Refused. With `buffers`, those without a default are
+    buffers, and the function returns nothing.
     """
 
-    def __init__(self, function: Callable, check: Callable | None):
+    def __init__(self, function: Callable, check: Callable | None, buffers: bool):
         parameters = tuple(
             Parameter(each.name, each.default is each.empty, None if each.default is each.empty else each.default)
             for each in inspect.signature(function).parameters.values())
         super().__init__(function.__name__, parameters, " ".join(function.__doc__.split()))
         self.function = function
         self.check = check
+        self.buffers = buffers
 
     def __call__(self, /, *args, **kwargs):
         if any(hasattr(type(value), "__helve_call__") for value in (*args, *kwargs.values())):

@@ -16,6 +16,9 @@ from helve import _core
 T: Any = None
 
 
+MOST_SLOTS = 512  # of a ring
+
+
 class Refused(LookupError):
     """What an argument cannot be: (parameter, reason, remedy). No answer belongs to it; the caller writes the error."""
 
@@ -108,6 +111,13 @@ def alloc_barrier(slots):
 def tma_load(src, dst, barrier):
     """Starts the copy of a box of a tensor to the acquired slot of a ring: T.cp_async_bulk_tensor."""
     T.cp_async_bulk_tensor(src, dst, barriers=barrier)
+
+
+def _check_barrier(slots):
+    """What T.alloc_barrier takes: it counts slots, not the threads that arrive."""
+    if not isinstance(slots, int) or not 1 <= slots <= MOST_SLOTS:
+        raise Refused("slots", f"a ring has 1 to {MOST_SLOTS} slots",
+                      "give as many as its buffers have; which threads arrive follows from the roles")
 
 
 def _seen(shape, dim):
@@ -230,11 +240,13 @@ def topk(src, values, indices, dim=-1):
             left[i, j, k] = left[i, j, k] and first[i, k] != j
 
 
-# Each function, with the check of its arguments where their types alone do not decide: it raises Refused.
-FUNCTIONS: tuple[tuple[Callable, Callable | None], ...] = (
-    *((each, None) for each in (isnan, isinf, isfinite, sign, expm1, log1p, e8m0, philox, random_bits, rand,
-                                   alloc_barrier, tma_load)),
-    (argmax, _check_extreme),
-    (argmin, _check_extreme),
-    (topk, _check_topk),
+# Each function, with the check of its arguments where their types alone do not decide, which raises Refused; and
+# whether these are buffers, of which it writes some.
+FUNCTIONS: tuple[tuple[Callable, Callable | None, bool], ...] = (
+    *((each, None, False) for each in (isnan, isinf, isfinite, sign, expm1, log1p, e8m0, philox, random_bits, rand,
+                                       tma_load)),
+    (alloc_barrier, _check_barrier, False),
+    (argmax, _check_extreme, True),
+    (argmin, _check_extreme, True),
+    (topk, _check_topk, True),
 )

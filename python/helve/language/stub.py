@@ -73,6 +73,7 @@ _TYPES = {
     "dim": "_b.int",
     "shown": "dict[_b.str, _Any] | None",
     "cluster": "_b.int",
+    "producers": "_b.int",
     "domain": "_Sequence[_Any] | _Extent",
     "buffer": "_Any",
     "tensor": "_Any",
@@ -147,7 +148,7 @@ def _result(construct: Construct) -> str:
     if isinstance(construct, Operator) or construct.name in _VALUES:
         return "_Expr"
     if isinstance(construct, LibraryFunction):
-        return "_Any" if construct.check is None else "None"
+        return "None" if construct.buffers else "_Any"
     if getattr(construct, "is_atomic", False):
         return "_Expr | None"
     return "None" if hasattr(construct, "op") else "_Any"

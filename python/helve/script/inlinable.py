@@ -48,6 +48,7 @@ class Helper:
         given: arguments that the value holds already (of a method, of functools.partial), positional ones first.
         always: is it inlined even where all arguments are constants?
         check: raises library.Refused for arguments that it cannot take.
+        buffers: are arguments without a default buffers?
     """
 
     name: str
@@ -59,6 +60,7 @@ class Helper:
     given: tuple[tuple, dict] = ((), {})
     always: bool = True
     check: Callable | None = None
+    buffers: bool = False
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -102,7 +104,7 @@ def helper_of(value: Any) -> Helper | None:
         return inner and _replaced(inner, always=True)
     if isinstance(value, LibraryFunction):
         inner = _of_function(value.function, {})
-        return inner and _replaced(inner, check=value.check)
+        return inner and _replaced(inner, check=value.check, buffers=value.buffers)
     if isinstance(value, types.FunctionType) and is_own(value):
         return _of_function(value, {})
     return None

@@ -116,7 +116,7 @@ class Inliner:
         context = self.context
         for parameter in helper.parameters:
             node, value = given.get(parameter.name, (None, None))
-            if parameter.required and not isinstance(value, (_core.Buffer, View)):
+            if helper.buffers and parameter.required and not isinstance(value, (_core.Buffer, View)):
                 raise context.bad_argument(node, f"T.{helper.name}", parameter.name, "it is no buffer",
                                            "pass a whole buffer of the block")
         try:

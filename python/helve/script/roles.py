@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from helve import language
 from helve.script.arguments import Arguments, match
@@ -11,6 +12,7 @@ from helve.script.values import number
 
 # Threads of what each construct counts.
 _UNITS = {"role": 1, "warp": 32, "warpgroup": 128}
+_MOST_THREADS = 1024
 
 
 def is_role(function: object) -> bool:
@@ -43,7 +45,17 @@ def role(expressions: Expressions, item: ast.withitem) -> tuple[int, int, int, b
                                    f"write for example {construct.text}(0, 2)")
 
     unit = _UNITS[construct.name]
-    threads = integer("threads" if construct is language.role else "count")
+    counted = "threads" if construct is language.role else "count"
+    first, count = integer("first"), integer(counted)
+    for name, value in (("first", first), (counted, count)):
+        if not 0 <= value * unit <= _MOST_THREADS:
+            raise context.bad_argument(arguments.get(name) or item.context_expr, construct.text, name,
+                                       f"a block has at most {_MOST_THREADS} threads", "use fewer, such as 1 or 2")
+    block = math.prod(context.threads or ())
+    if first == 0 and count * unit != block and construct is not language.role and context.kernel_vars is not None:
+        whole = f"give {block // unit}" if block % unit == 0 else f"write T.role(0, {block})"
+        raise context.bad_argument(arguments.get("count") or item.context_expr, construct.text, "count",
+                                   f"the block has {block} threads, and the first role all of them", whole)
     registers = 0 if construct is language.warp else integer("registers")
     elect = expressions.literal(arguments, "elect", bool, "True or False", "write elect=True")
-    return integer("first") * unit, threads * unit, registers, elect
+    return first * unit, count * unit, registers, elect

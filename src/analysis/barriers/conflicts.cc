@@ -264,8 +264,7 @@ bool may_be_equal(const Interval& one, const Interval& other, int64_t modulus) {
 
 }  // namespace
 
-std::optional<ComparedOffsets> ConflictQueries::compared_offsets(AccessId a, AccessId b, bool carried,
-                                                                 size_t d) const {
+std::optional<ComparedOffsets> ConflictQueries::compared_offsets(AccessId a, AccessId b, bool carried, size_t d) const {
   const Place &earlier = table_.places(a)[d], &later = table_.places(b)[d];
   if (!earlier.base || !later.base) return std::nullopt;
   const bool is_same = earlier.base == later.base && !(carried && earlier.depth == table_.depth(a));

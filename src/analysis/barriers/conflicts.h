@@ -53,8 +53,8 @@ class ConflictQueries {
  private:
   bool may_conflict(const BlockAccess& a, const BlockAccess& b) const;
   bool places_apart(AccessId a, AccessId b, bool carried) const;
-  /// How the indices of dimension `d` compare wherever the two begin: with a modulus where bases differ, by any multiple
-  /// of it. Nothing if a base depends on data.
+  /// How the indices of dimension `d` compare wherever the two begin: with a modulus where bases differ, by any
+  /// multiple of it. Nothing if a base depends on data.
   std::optional<ComparedOffsets> compared_offsets(AccessId a, AccessId b, bool carried, size_t d) const;
   /// Are the elements of each warpgroup apart from those of every other one, by ranges of indices?
   bool warpgroups_apart(AccessId a, AccessId b, bool carried) const;

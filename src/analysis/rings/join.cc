@@ -189,6 +189,10 @@ std::optional<Ref<const Kernel>> joined_roles(const Ref<const Kernel>& kernel, R
     *fault = {roles[2]->span, "a kernel has two roles: one takes what the other one fills"};
     return std::nullopt;
   }
+  if (roles.size() == 1 && roles[0]->registers != 0) {
+    *fault = {roles[0]->span, "a role alone has the registers of the launch"};
+    return std::nullopt;
+  }
   const std::vector<Stmt> none;
   try {
     const std::vector<Stmt> takes = statements_of(roles[0]->body);

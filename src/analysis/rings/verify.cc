@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "helve/analysis/box_copy.h"
 #include "helve/analysis/cluster.h"
@@ -216,6 +217,16 @@ class RingRun {
   std::unordered_map<const Buffer*, const Buffer*> ring_of_;
 };
 
+/// What rings order: their mbarriers, and the buffers that they hand over.
+std::unordered_set<const Buffer*> ordered_by_rings(const Kernel& kernel) {
+  std::unordered_set<const Buffer*> out;
+  for (const BufferRef& ring : rings_of(kernel.body)) {
+    out.insert(ring.get());
+    for (const BufferRef& buffer : buffers_of_ring(kernel.body, *ring)) out.insert(buffer.get());
+  }
+  return out;
+}
+
 /// Memory that both roles access, and one of them writes.
 void check_shared(const Function& f, const Kernel& kernel) {
   std::vector<std::vector<BufferEffect>> effects;
@@ -227,11 +238,12 @@ void check_shared(const Function& f, const Kernel& kernel) {
     }
   }
   if (roles.size() < 2) return;
+  const std::unordered_set<const Buffer*> ordered = ordered_by_rings(kernel);
   for (const BufferEffect& one : effects[0]) {
     for (const BufferEffect& other : effects[1]) {
       const bool meet =
           share_memory(*one.buffer, *other.buffer) || may_overlap(f.may_alias, one.buffer.get(), other.buffer.get());
-      const bool by_ring = one.buffer == other.buffer && (one.buffer->slots > 0 || is_ring(*one.buffer));
+      const bool by_ring = one.buffer == other.buffer && ordered.contains(one.buffer.get());
       if (!meet || by_ring || (!one.written && !other.written)) continue;
       refuse_ring(roles[1]->span, fmt::format("both roles access '{}', which one of them writes", one.buffer->name));
     }

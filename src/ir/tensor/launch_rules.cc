@@ -1,4 +1,5 @@
 // The rules of a launch: threads, clusters, roles and their registers.
+// Budgets that are right by themselves may still be more than a machine has, which split_roles knows.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr const char* kBudget = "a budget is a multiple of 8 from 24 to 256, of whole warpgroups";
 constexpr const char* kWarps = "threads come in warps of 32";
+constexpr int64_t kMostThreads = 1024;
+constexpr const char* kThreads = "a block has at most 1024 threads";
 
 /// Registers that a thread may be given.
 bool is_budget(int64_t registers) { return registers % 8 == 0 && registers >= 24 && registers <= 256; }
@@ -41,15 +44,21 @@ void check_producers(const Kernel& n, const Refuse& refuse) {
   if (n.producers < 0 || n.producers % kWarp != 0) {
     refuse("producers", std::to_string(n.producers), kWarps, "use a multiple of 32");
   }
+  if (n.producers > 0 && (n.producers > kMostThreads || n.threads + n.producers > kMostThreads)) {
+    refuse("producers", std::to_string(n.producers), kThreads, "use fewer, such as 32 or 128");
+  }
   if (n.registers.empty()) return;
   const std::string given = fmt::format("[{}]", fmt::join(n.registers, ", "));
   if (n.registers.size() != 2) {
     refuse("registers", given, "there are two roles: one takes from rings, the other one fills them",
            "write for example registers=[232, 40]");
   }
-  const bool whole = n.producers > 0 && n.producers % kWarpgroup == 0 && n.threads % kWarpgroup == 0;
-  for (const int64_t each : n.registers) {
-    if (each == 0 || (whole && is_budget(each))) continue;
+  if (n.producers == 0) {
+    refuse("registers", given, "no producers are asked for", "give producers=128 as well");
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const bool whole = n.threads % kWarpgroup == 0 && (i == 0 || n.producers % kWarpgroup == 0);
+    if (n.registers[i] == 0 || (whole && is_budget(n.registers[i]))) continue;
     refuse("registers", given, kBudget,
            whole ? "write for example registers=[232, 40]" : "make threads and producers multiples of 128");
   }
@@ -84,6 +93,16 @@ void verify_role(const Role& role, const Kernel& kernel, int64_t end) {
     refuse("threads", role.threads,
            fmt::format("the block has {} threads, and the first role all of them", kernel.threads),
            fmt::format("give {}", kernel.threads));
+  }
+  if (role.threads > kMostThreads || role.first + role.threads > kMostThreads) {
+    refuse("threads", role.threads, kThreads, "use fewer, such as 32 or 128");
+  }
+  if (role.first == 0 && role.elect) {
+    refuse_argument("T.role", "elect", "True", "all threads of the first role execute it", "leave it out", role.span);
+  }
+  if (kernel.producers != 0) {
+    refuse_argument("T.Kernel", "producers", std::to_string(kernel.producers), "the kernel has roles, which say it",
+                    "leave it out", kernel.span, {{role.span, "a role"}});
   }
   const bool whole = role.threads % kWarpgroup == 0 && role.first % kWarpgroup == 0;
   if (role.registers != 0 && (!is_budget(role.registers) || !whole)) {

@@ -116,11 +116,6 @@ int64_t TileOp::warpgroup() const {
   return found ? integer(*found) : 0;
 }
 
-bool TileOp::waits_for_stores() const {
-  if (op == TileOpcode::WaitAsync || op == TileOpcode::WaitBulk) return true;
-  return is_by_tma() && !begins_copy() && is_global(*region(1).buffer);
-}
-
 bool TileOp::waits_for_sources() const {
   const std::optional<size_t> found = row().find("sources");
   return found && flag(*found);

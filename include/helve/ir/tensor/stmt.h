@@ -116,9 +116,8 @@ struct Prefetch final : StmtNode {
 };
 
 /// Says something to whoever runs the program, once for each execution: a fault ends the call with an error, and
-/// nothing behind it happens; otherwise a line is printed. Both give the text and the values by their names. It
-/// accesses what the values read, is executed exactly as often as the program says, and keeps the order of the
-/// statements around.
+/// nothing behind it happens; otherwise a line is printed. Both give the text and the values by their names. It is
+/// executed exactly as often as the program says, and keeps the order of the statements around.
 struct Report final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Report;
   bool fault = false;
@@ -133,8 +132,7 @@ struct Report final : StmtNode {
   }
 };
 
-/// Stops a run of the interpreter and shows what is in scope: scalars, then whole buffers. It accesses nothing, since
-/// only who debugs looks. Other targets leave it out.
+/// Stops a run of the interpreter and shows what is in scope. It accesses nothing; other targets leave it out.
 struct Breakpoint final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Breakpoint;
   std::vector<std::string> names;  ///< of the values, then of the buffers
@@ -249,8 +247,7 @@ struct Kernel final : StmtNode {
 
 /// What a part of the threads that are launched executes: those from `first` on, as a block of so many threads would.
 /// Roles stand side by side at the end of a kernel and run at the same time; rings (ring.h) alone order what one does
-/// with what another does. The first has the kernel's own threads, so that what they are numbered by stays; what a
-/// compiler adds comes behind them.
+/// with what another does. The first has the kernel's own threads; what a compiler adds comes behind them.
 struct Role final : StmtNode {
   static constexpr StmtKind kKind = StmtKind::Role;
   int64_t first = 0;
@@ -316,7 +313,6 @@ struct TileOp final : StmtNode {
   int64_t pending() const;  ///< of a wait: how many groups may be unfinished after it
   int64_t warpgroup() const;  ///< whose first thread starts the copy; 0 for others than copies of boxes
   int64_t multicast() const;  ///< the blocks that copy together; 1 for others than copies of boxes
-  bool waits_for_stores() const;  ///< of TMA to global memory, that of this operation or those before it?
   bool waits_for_sources() const;  ///< is waiting over when the sources have been read?
   /// Does it start a copy that a later wait of its queue completes (copy_queue.h)?
   bool begins_copy() const;
