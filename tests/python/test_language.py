@@ -56,7 +56,7 @@ def test_help_shows_what_a_name_takes(value):
 
 def test_the_text_of_help():
     assert T.copy.__doc__.splitlines()[0] == "T.copy(src, dst, pad=0.0, dispatch='')"
-    assert T.Kernel.__doc__.splitlines()[0] == "T.Kernel(*grid, threads=128, cluster=1)"
+    assert T.Kernel.__doc__.splitlines()[0] == "T.Kernel(*grid, threads=128, cluster=1, producers=0, registers=())"
 
 
 def test_dtypes_are_strings_that_convert():
