@@ -92,6 +92,7 @@ def chosen(programs, each=2):
 class Emulated:
     """A kernel that is run on the CPU, and what its arguments hold then."""
 
+    source: _core.Function  # whose arguments it takes: bytes of packed tensors have other values than bytes
     form: _core.Function
     cluster_blocks: int
     unaligned: bool
@@ -100,7 +101,7 @@ class Emulated:
 
     def run(self, kernels, name):
         """Runs it as `name` of the compiled kernels; tensors of the unaligned variant are aligned as an element is."""
-        arguments = make_arguments(self.form, self.recipe)
+        arguments = make_arguments(self.source, self.recipe)
         blocks, extents = blocks_and_extents(self.form, arguments)
         arrays, scalars = {}, dict(extents)
         for place, (param, argument) in enumerate(zip(self.form.params, arguments)):
@@ -196,7 +197,7 @@ def _check_lowered(program, function, mesh, lowered):
     makes = [partial(make_arguments, source, recipe) for recipe, _ in calls]
     helve.testing.check_lowered(lowered, makes, steps=STEPS * GROWTH)
     _check_machine_code(function, mesh, calls)
-    return list(_kernels(program, lowered, calls))
+    return list(_kernels(program, source, lowered, calls))
 
 
 def _check_machine_code(function, mesh, calls):
@@ -211,7 +212,7 @@ def _check_machine_code(function, mesh, calls):
         assert_same(arguments, expected, "machine code")
 
 
-def _kernels(program, lowered, calls):
+def _kernels(program, source, lowered, calls):
     """CUDA C of the last stages, aligned and unaligned variant. Of what is small enough one text is run on the
     CPU, another one for each program; and of kernels in versions each version that a call launches.
     """
@@ -230,8 +231,8 @@ def _kernels(program, lowered, calls):
     form, blocks, unaligned = list(texts.values())[int(program.name, 16) % len(texts)]
     launched = {}
     for recipe, expected in calls:
-        _, extents = blocks_and_extents(form, make_arguments(form, recipe))
-        launched.setdefault(version(form, extents), Emulated(form, blocks, unaligned, recipe, expected))
+        _, extents = blocks_and_extents(form, make_arguments(source, recipe))
+        launched.setdefault(version(form, extents), Emulated(source, form, blocks, unaligned, recipe, expected))
     yield from launched.values()
 
 
