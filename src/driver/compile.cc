@@ -65,6 +65,7 @@ CompiledKernel::CompiledKernel(Checked checked, const CompileOptions& options)
 std::vector<std::pair<std::string, FunctionRef>> lowering_stages(const FunctionRef& f, const CompileOptions& options) {
   return with_stack(kCompileStack, [&] {
     FunctionRef placed = place_on_mesh(f, options.mesh);
+    check_dtypes(*placed, options.target);
     std::vector<std::pair<std::string, FunctionRef>> out = {{"script", placed}};
     Lowered lowered = lower(placed, options);
     out.insert(out.end(), lowered.stages.begin(), lowered.stages.end());
