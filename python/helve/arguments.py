@@ -138,6 +138,7 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
     """
     rng = np.random.default_rng(recipe.seed)
     known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
+    known["multiprocessors"] = 4  # as the interpreter has
     for param in function.params:
         if not isinstance(param, _core.Var) and param.dtype in PACKED and str(param.shape[-1]) in known:
             known[str(param.shape[-1])] += known[str(param.shape[-1])] % 2  # whole bytes
