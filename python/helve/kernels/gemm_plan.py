@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Any
 
 from helve import _core
 from helve.kernels.rows import check_arguments
@@ -104,9 +105,7 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     Raises:
         ValueError: an argument is out of its range.
     """
-    machine = _core.gpu_machine(arch)
-    if machine is None:
-        raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
+    machine = machine_of(arch)
     check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster, split=split, depth=depth)
     check_tile(tile)
     if depth and depth * FACTORS[dtype] % LEAST_DEPTH:
@@ -157,10 +156,7 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     between_lines = K is not None and K * FACTORS[dtype] % ROW_BYTES != 0
     pairs = can and between_lines and rows <= columns and not alone and 10 * (high % PAIR) <= high
     cluster = cluster or (PAIR if pairs and (blocks is None or blocks % PAIR == 0) else 1)
-    if cluster > machine.cluster_blocks:
-        raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
-    if blocks and blocks % cluster != 0:
-        raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
+    check_cluster(cluster, blocks, machine, arch)
     wanted = split * products * -(-high // cluster) * cluster * -(-columns_of_all // columns)
     blocks = blocks or min(wanted, max(1, machine.processors * resident // cluster) * cluster)
     return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster, split, why)
@@ -195,13 +191,35 @@ def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tu
         ValueError: an argument is out of its range.
     """
     steps = (None,) if M is not None or N is None or "tile" in tuning else (*FEW_ROWS, None)
-    plans: list[tuple[int | None, GemmPlan]] = []
+    return distinct(steps, lambda most: plan_gemm(M if most is None else most, N, dtype, **tuning),
+                    lambda plan: (plan.tile, plan.split))
+
+
+def distinct(steps: Iterable[int | None], plan_of: Callable, key: Callable) -> list[tuple[int | None, Any]]:
+    """The plans of ascending steps; of neighbours with one key the last, which serves the others as well."""
+    plans: list[tuple[int | None, Any]] = []
     for most in steps:
-        plan = plan_gemm(M if most is None else most, N, dtype, **tuning)
-        if plans and (plan.tile, plan.split) == (plans[-1][1].tile, plans[-1][1].split):
+        plan = plan_of(most)
+        if plans and key(plan) == key(plans[-1][1]):
             del plans[-1]
         plans.append((most, plan))
     return plans
+
+
+def machine_of(arch: str) -> _core.Machine:
+    """The machine of an architecture; a ValueError if it is none."""
+    machine = _core.gpu_machine(arch)
+    if machine is None:
+        raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
+    return machine
+
+
+def check_cluster(cluster: int, blocks: int | None, machine: _core.Machine, arch: str) -> None:
+    """Raises a ValueError for clusters that the machine does not have, or that do not divide the blocks."""
+    if cluster > machine.cluster_blocks:
+        raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
+    if blocks and blocks % cluster != 0:
+        raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
 
 
 def check_tile(tile: object) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from numbers import Integral
 
-from helve import _core
-from helve.kernels.gemm_plan import check_tile
+from helve.kernels.gemm_plan import check_cluster, check_tile, distinct, machine_of
 from helve.kernels.rows import check_arguments
 
 DTYPES = ("bfloat16", "float16")
@@ -98,9 +97,7 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     Raises:
         ValueError: an argument is out of its range.
     """
-    machine = _core.gpu_machine(arch)
-    if machine is None:
-        raise ValueError(f"arch is an architecture such as 'sm_90a', not {arch!r}")
+    machine = machine_of(arch)
     check_arguments(threads=threads, stages=stages, blocks=blocks, cluster=cluster, split=split, depth=depth)
     check_tile(tile)
     groups = machine.group_products  # are there products of warpgroups?
@@ -141,10 +138,7 @@ def plan_w4a16(M: int | None, N: int, K: int, group: int = 128, *, arch: str = "
     if turns % split:
         raise ValueError(f"split is a divisor of the {turns} tiles of K, not {split}")
     cluster = cluster or 1
-    if cluster > machine.cluster_blocks:
-        raise ValueError(f"cluster is at most {machine.cluster_blocks} on {arch}, not {cluster}")
-    if blocks and blocks % cluster != 0:
-        raise ValueError(f"blocks is a multiple of cluster, {cluster}, not {blocks}")
+    check_cluster(cluster, blocks, machine, arch)
     room = machine.processors * resident(rows, columns)
     blocks = blocks or -(-min(split * tiles(rows, columns), room) // cluster) * cluster
     return W4A16Plan(rows, columns, depth, threads, stages, split, blocks, cluster, groups,
@@ -166,13 +160,8 @@ def plans_by_rows(M: int | None, N: int, K: int, group: int, **tuning) -> list[t
         ValueError: an argument is out of its range.
     """
     steps = (None,) if M is not None or "tile" in tuning else (*FEW_ROWS, None)
-    plans: list[tuple[int | None, W4A16Plan]] = []
-    for most in steps:
-        plan = plan_w4a16(M if most is None else most, N, K, group, **tuning)
-        if plans and replace(plan, blocks=plans[-1][1].blocks) == plans[-1][1]:
-            del plans[-1]
-        plans.append((most, plan))
-    return plans
+    return distinct(steps, lambda most: plan_w4a16(M if most is None else most, N, K, group, **tuning),
+                    lambda plan: replace(plan, blocks=0))
 
 
 def check_shape(rows: int, columns: int, threads: int | None) -> None:
