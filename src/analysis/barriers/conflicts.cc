@@ -163,6 +163,14 @@ Expr any_like(const Expr& e) {
   return any * int_imm(known.modulus) + int_imm(known.remainder);
 }
 
+/// Is there no conflict, for all values of `vars`?
+Answer answer_of(Pair& pair, std::vector<VarRef> vars, const ExactEngine& engine, const AccessTable& table) {
+  const Expr conflict = pair.conflict(&vars);
+  Translation translation;
+  translation.constant = &table.constant();
+  return IntegerSet(engine, vars, conflict, {}, translation).emptiness();
+}
+
 bool reads_memory(const Expr& e) {
   bool found = false;
   walk(e, [&](const Expr& node) { found |= node->kind == ExprKind::Load; });
@@ -328,11 +336,14 @@ bool ConflictQueries::apart_for_any_bases(AccessId a, AccessId b, bool carried) 
   }
   if (const std::optional<bool> counted = threads_apart(one, other, compared)) return *counted;
   ++work_.queries;
-  std::vector<VarRef> vars;
-  const Expr conflict = Pair(one, other, false, between_, table_).conflict(&vars);
-  Translation translation;
-  translation.constant = &table_.constant();
-  return IntegerSet(engine_, vars, conflict, {}, translation).emptiness().verdict == Verdict::Proved;
+  Pair pair(one, other, false, between_, table_);
+  return answer_of(pair, {}, engine_, table_).verdict == Verdict::Proved;
+}
+
+std::vector<VarRef> ConflictQueries::shared_variables() const {
+  std::vector<VarRef> out(function_->dims.begin(), function_->dims.end());
+  out.insert(out.end(), kernel_->vars.begin(), kernel_->vars.end());
+  return out;
 }
 
 Conflict ConflictQueries::without_data(const BlockAccess& a, const BlockAccess& b, bool carried) {
@@ -341,12 +352,8 @@ Conflict ConflictQueries::without_data(const BlockAccess& a, const BlockAccess& 
   for (BlockAccess* each : {&one, &other}) guards += std::erase_if(each->conditions, reads_memory);
   if (guards == 0) return Conflict::Undecided;
   ++work_.queries;
-  std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
-  vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
-  const Expr conflict = Pair(one, other, carried, between_, table_).conflict(&vars);
-  Translation translation;
-  translation.constant = &table_.constant();
-  const Answer answer = IntegerSet(engine_, vars, conflict, {}, translation).emptiness();
+  Pair pair(one, other, carried, between_, table_);
+  const Answer answer = answer_of(pair, shared_variables(), engine_, table_);
   if (answer.verdict == Verdict::Proved) return Conflict::None;
   return answer.reason == kOverBudget ? Conflict::Undecided : Conflict::Possible;
 }
@@ -382,13 +389,7 @@ Conflict ConflictQueries::ask(AccessId a, AccessId b, bool carried) {
   if (apart_for_any_bases(a, b, carried)) return out = Conflict::None;
   if (++queries_[b] > kMaxQueries) return out;
   ++work_.queries;
-  std::vector<VarRef> vars(function_->dims.begin(), function_->dims.end());
-  vars.insert(vars.end(), kernel_->vars.begin(), kernel_->vars.end());
-  const Expr conflict = pair.conflict(&vars);
-  Translation translation;
-  translation.constant = &table_.constant();
-  const IntegerSet points(engine_, vars, conflict, {}, translation);
-  const Answer answer = points.emptiness();
+  const Answer answer = answer_of(pair, shared_variables(), engine_, table_);
   if (answer.verdict == Verdict::Proved) {
     if (box) hopeful_.insert(*box);
     return out = Conflict::None;

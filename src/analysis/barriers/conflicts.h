@@ -60,6 +60,8 @@ class ConflictQueries {
   bool warpgroups_apart(AccessId a, AccessId b, bool carried) const;
   /// The box around all accesses with the bases of the two, where one question about it answers for all.
   std::optional<AccessId> common_box(AccessId a, AccessId b, bool carried) const;
+  /// Extents of the function, and the block's place in the grid.
+  std::vector<VarRef> shared_variables() const;
   /// The answer where guards that depend on what memory holds may all be true: no budget tells more of them.
   Conflict without_data(const BlockAccess& a, const BlockAccess& b, bool carried);
   /// Are different threads apart wherever the two begin? Asked where bases are costly to tell.
