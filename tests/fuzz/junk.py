@@ -5,7 +5,7 @@ are made is a function of the seed alone.
 """
 
 import contextlib
-import importlib
+import importlib.util
 import inspect
 import io
 import mmap
@@ -61,8 +61,9 @@ def _modules():
     yield _core
     yield _core.cute
     yield helve
+    lacking = () if importlib.util.find_spec("torch") else ("helve.torch",)  # which is there for PyTorch alone
     for info in pkgutil.walk_packages(helve.__path__, "helve."):
-        if info.name.split(".")[-1].startswith("_") or any(info.name.startswith(skipped) for skipped in SKIPPED):
+        if info.name.split(".")[-1].startswith("_") or info.name.startswith((*SKIPPED, *lacking)):
             continue
         yield importlib.import_module(info.name)
 
