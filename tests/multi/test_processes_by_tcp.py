@@ -140,7 +140,8 @@ def test_arguments_of_init():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_wait_for_others(number):
-    with subprocess.Popen([sys.executable, "-c", f"print('here', flush=True); {INIT}", "0", "2", an_address()],
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # which jobs of a shell ignore
+    with subprocess.Popen([sys.executable, "-c", f"{heed}; print('here', flush=True); {INIT}", "0", "2", an_address()],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting:
         assert waiting.stdout.readline() == "here\n"
         time.sleep(1.5)

@@ -186,6 +186,7 @@ def test_calls_with_interrupts_and_lines(tmp_path):
                     A[0] = A[0] + 1
                     T.print(A[0])
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which jobs of a shell ignore
         kernel = helve.compile(main)
         for _ in range(3):
             threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
