@@ -16,7 +16,9 @@ int64_t Machine::value_registers(int64_t threads) const {
 
 int64_t Machine::launch_registers(int64_t threads) const {
   constexpr int64_t kUnit = 8;  // in which they are given out
-  return std::min(thread_registers, registers / threads / kUnit * kUnit);
+  constexpr int64_t kThreads = 128;  // a warp of each of the four parts of a processor, which share no registers
+  const int64_t whole = (threads + kThreads - 1) / kThreads * kThreads;
+  return std::min(thread_registers, registers / whole / kUnit * kUnit);
 }
 
 int64_t Machine::blocks_at_once(int64_t threads, int64_t registers_each, int64_t shared) const {

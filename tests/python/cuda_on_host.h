@@ -526,6 +526,8 @@ constexpr host::Format kHalf{5, 10, 15, true}, kBrain{8, 7, 127, true};
 static float ptx_max_NaN_f32(float a, float b) { return a != a || b != b ? NAN : a < b ? b : a; }
 static float ptx_min_NaN_f32(float a, float b) { return a != a || b != b ? NAN : b < a ? b : a; }
 static int ptx_bfe_s32(unsigned x) { return (short)x; }  // of the low 16 bits
+// One unit in the last place away from the nearest, as the instruction may be.
+static float ptx_rcp_approx_ftz_f32(float x) { return std::nextafter(1.0f / x, 0.0f); }
 // Of denormal numbers, given or made, zero.
 static float ptx_ex2_approx_ftz_f32(float x) {
   const float y = std::exp2(x);

@@ -11,7 +11,7 @@ from nvrtc import assert_fits_registers, needs_nvrtc
 import helve
 import helve.testing
 from helve import _core, kernels
-from helve.kernels.gemm_plan import GemmPlan, plan_gemm, plans_by_rows
+from helve.kernels.gemm_plan import GemmPlan, choices_by_rows, plan_gemm, plans_by_rows
 
 TINY = {"tile": (64, 32), "depth": 32, "stages": 3, "blocks": 3}  # blocks take several tiles each
 ALL = {"bias": True, "activation": "relu", "residual": True}
@@ -170,6 +170,24 @@ def test_rows_of_a_call_have_tiles_for_few_and_for_many():
     for alone in (plans_by_rows(100, 4096, "bfloat16"), plans_by_rows(None, None, "bfloat16"),
                   plans_by_rows(None, 4096, "bfloat16", tile=(64, 64))):
         assert [most for most, _ in alone] == [None]
+
+
+def test_rows_of_a_call_choose_the_fewest_waves():
+    """The first condition that holds is that of the plan which the number of rows would have among those compared."""
+    choices = choices_by_rows(None, 5120, "bfloat16")
+    compared = [plan for _, plan in choices[-3:]]
+    assert [plan.tile for plan in compared] == [(192, 128), (128, 128), (128, 256)]
+    for M, tile in ((333, (128, 128)), (700, (128, 256)), (3000, (192, 128)), (2048, (128, 128)), (4096, (128, 256))):
+        taken = next(plan for fits, plan in choices if plan in compared and fits(M))
+        waves = {each.tile: -(-(-(-M // each.rows) * -(-5120 // each.columns)) // 132) for each in compared}
+        assert taken.tile == tile, waves
+    for options in ({"tile": (64, 64)}, {"cluster": 2}, {"split": 2}, {"count": None}):
+        plans = plans_by_rows(None, 5120, "bfloat16", **options)
+        assert [plan for _, plan in choices_by_rows(None, 5120, "bfloat16", **options)] == [plan for _, plan in plans]
+
+
+def test_rows_that_are_not_known_have_blocks_for_all_multiprocessors():
+    assert plan_gemm(None, 128, "bfloat16").blocks % 132 == 0 and plan_gemm(8192, 128, "bfloat16").blocks < 132
 
 
 @pytest.mark.parametrize("options", [{}, {"bias": True, "batch": 2}], ids=str)

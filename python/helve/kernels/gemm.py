@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helve import T
-from helve.kernels.gemm_plan import OUTPUTS, check_gemm, plans_by_rows
+from helve.kernels.gemm_plan import OUTPUTS, check_gemm, choices_by_rows
 from helve.kernels.gemm_steps import add_parts, sum_steps
 from helve.kernels.rows import check_arguments
 
@@ -56,7 +56,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
     check_arguments(**{name: extent for name, extent in (("M", M), ("N", N), ("K", K)) if extent is not None})
     if batch and tuning.setdefault("split", 1) != 1:
         raise ValueError(f"split is 1 for a batch, not {tuning['split']!r}")
-    plans = plans_by_rows(M, N, dtype, K=K, **{"count": None if batch else 1, **tuning})
+    choices = choices_by_rows(M, N, dtype, K=K, **{"count": None if batch else 1, **tuning})
     out = out or (dtype if dtype in OUTPUTS else "bfloat16")
     activate = activation if callable(activation) else ACTIVATIONS[activation]
     M, N, K = (T.dyn(name) if extent is None else extent for name, extent in (("M", M), ("N", N), ("K", K)))
@@ -84,7 +84,7 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
                 sum_steps(A, B, a, b, c, i, j, 0, T.ceildiv(K, depth), plan, transpose_A, transpose_B)
                 if scale or bias or residual or activation is not None:
                     for m, n in T.Parallel(rows, columns):
-                        if i + m < M and j + n < N:
+                        if (not residual or i + m < M) and (not (bias or residual) or j + n < N):  # what is read exists
                             c[m, n] = finish(c[m, n], j + n, lambda: added(i + m, j + n))
                 T.copy(c, C[i : i + rows, j : j + columns])
 
@@ -105,11 +105,11 @@ def gemm(dtype: str = "bfloat16", out: str | None = None, *, M: int | None = Non
             add_parts(PARTS, C, lambda x, m, n: finish(x, n, lambda: RESIDUAL[m, n]))
 
     rest = None
-    for most, plan in reversed(plans):
+    for fits, plan in reversed(choices):
         @T.prim_func
         def gemm(A: left, B: right, SCALE: T.Tensor((1,), "float32") if scale else None,
                  BIAS: T.Tensor((N,), out) if bias else None, RESIDUAL: result if residual else None, C: result):
-            if rest is None or M <= most:
+            if rest is None or fits(M):
                 product(plan, A, B, SCALE, BIAS, RESIDUAL, C)
             else:
                 rest(A, B, SCALE=SCALE, BIAS=BIAS, RESIDUAL=RESIDUAL, C=C)

@@ -7,18 +7,25 @@ known, it may be divided among several blocks for each tile, if what that saves 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-from helve import _core
+from helve import T, _core
 from helve.kernels.rows import check_arguments
 
 FACTORS = {"bfloat16": 2, "float16": 2, "float8_e4m3": 1, "float8_e5m2": 1}  # bytes of an element
 OUTPUTS = ("bfloat16", "float16", "float32")
-# Rows and columns of C. Two warpgroups have 128 rows or more in registers, one has 64.
+# Rows and columns of C. A warpgroup has 64 rows in registers, or 128 of the tile of 256.
 TILES = [(128, 256), (256, 128), (128, 192), (128, 128), (64, 256), (128, 64), (64, 128), (64, 64)]
+LARGEST = TILES[:2]
+# Of one product with more rows than few: where the others would leave much of the last wave empty.
+BETWEEN = [(192, 128), (128, 160)]
+# What a call with such a number of rows compares with the largest.
+COMPARED = [(192, 128), (128, 128)]
+LEAST = 128 * 128  # of its area
 LEAST_ROWS = 64
 EDGE = 48  # what an element of an edge costs, in elements of the area
 # Of few rows, factors come from memory and not from the cache that multiprocessors share: a term of a tile then costs
@@ -122,7 +129,7 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
 
     def work(shape: tuple[int, int], parts: int) -> int:
         waves = -(-tiles(*shape) * parts // machine.processors)
-        term = shape[0] * shape[1] + EDGE * (shape[0] + shape[1])
+        term = term_of(*shape)
         if rows_of_all <= FEW:
             term = max(term, WAIT + READ * (min(shape[0], rows_of_all) + shape[1]))
         return waves * -(-steps // parts) * depth * term
@@ -134,10 +141,11 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         return max(work(shape, parts), least) + added * FACTORS["bfloat16"] // FACTORS[dtype]
 
     def usual(rows: int) -> int:
-        return 2 * WARPGROUP if rows % 128 == 0 else WARPGROUP
+        return WARPGROUP * (2 if rows % 128 == 0 else 3 if rows % 192 == 0 and machine.group_products else 1)
 
     held = 128 if machine.group_products else 64  # sums of a thread; warps hold their factors beside them
-    fit = [tile] if tile else [each for each in TILES if each[0] * each[1] <= held * usual(each[0])
+    known = (BETWEEN if count == 1 and rows_of_all > FEW else []) + TILES
+    fit = [tile] if tile else [each for each in known if each[0] * each[1] <= held * usual(each[0])
                                and each[0] < rows_of_all + LEAST_ROWS]
     divisions = range(1, 1 + (1 if K is None or count != 1 else min(MOST_PARTS, steps))) if split is None else [split]
     choices = sorted(((parts, shape) for parts in divisions for shape in fit),
@@ -157,8 +165,9 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     pairs = can and between_lines and rows <= columns and not alone and 10 * (high % PAIR) <= high
     cluster = cluster or (PAIR if pairs and (blocks is None or blocks % PAIR == 0) else 1)
     check_cluster(cluster, blocks, machine, arch)
+    at_a_time = max(1, machine.processors * resident // cluster) * cluster
     wanted = split * products * -(-high // cluster) * cluster * -(-columns_of_all // columns)
-    blocks = blocks or min(wanted, max(1, machine.processors * resident // cluster) * cluster)
+    blocks = blocks or (at_a_time if None in (M, N, count) else min(wanted, at_a_time))
     return GemmPlan(rows, columns, depth, threads, stages, blocks, cluster, split, why)
 
 
@@ -193,6 +202,43 @@ def plans_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tu
     steps = (None,) if M is not None or N is None or "tile" in tuning else (*FEW_ROWS, None)
     return distinct(steps, lambda most: plan_gemm(M if most is None else most, N, dtype, **tuning),
                     lambda plan: (plan.tile, plan.split))
+
+
+def choices_by_rows(M: int | None, N: int | None, dtype: str, **tuning) -> list[tuple[Callable, GemmPlan]]:
+    """The plans of `plans_by_rows`, each with a condition on a call's rows, of which the first that holds decides.
+
+    Between few rows and very many, tiles of the largest area may leave much of the last wave empty. There the call
+    compares tiles, by the waves that its rows take. Arguments and errors are those of `plans_by_rows`.
+    """
+    *few, (_, many) = plans_by_rows(M, N, dtype, **tuning)
+    compared = [many]
+    if few and many.tile in LARGEST and many.cluster == many.split == 1 and tuning.get("count", 1) == 1:
+        few = [(most, plan) for most, plan in few if most <= FEW or plan.split > 1 or plan.rows * plan.columns < LEAST]
+        compared = [*(plan_gemm(None, N, dtype, **{**tuning, "tile": tile}) for tile in COMPARED), many]
+    choices = [(functools.partial(at_most, most), plan) for most, plan in few]
+    following = zip(compared, [*compared[1:], many])
+    return choices + [(functools.partial(is_soonest, plan, next_one, many, N), plan) for plan, next_one in following]
+
+
+def at_most(most: int, M):
+    """Is a call of M rows one of as few?"""
+    return M <= most
+
+
+def is_soonest(plan: GemmPlan, one: GemmPlan, other: GemmPlan, N: int | None, M):
+    """Do the tiles of a plan take no more than those of two others, for M rows?"""
+    return waves_of(plan, N, M) <= waves_of(one, N, M) and waves_of(plan, N, M) <= waves_of(other, N, M)
+
+
+def waves_of(plan: GemmPlan, N: int, M):
+    """What all tiles take, as `plan_gemm` counts: a number or an expression, as M is."""
+    waves = T.ceildiv(T.ceildiv(M, plan.rows) * T.ceildiv(N, plan.columns), plan.blocks)
+    return waves * term_of(plan.rows, plan.columns)
+
+
+def term_of(rows: int, columns: int) -> int:
+    """What a term of the sums of a tile takes, in multiplications: its own, and the loading of its factors."""
+    return rows * columns + EDGE * (rows + columns)
 
 
 def distinct(steps: Iterable[int | None], plan_of: Callable, key: Callable) -> list[tuple[int | None, Any]]:

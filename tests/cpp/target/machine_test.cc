@@ -38,6 +38,14 @@ TEST(Machine, RegistersOfAThread) {
   EXPECT_EQ(any_gpu().value_registers(1024), 40);   // of 64
 }
 
+TEST(Machine, RegistersAreThoseOfAFourthOfAProcessor) {
+  const Machine machine = *gpu_machine("sm_90a");
+  EXPECT_EQ(machine.launch_registers(128), 255);
+  EXPECT_EQ(machine.launch_registers(384), 168);
+  EXPECT_EQ(machine.launch_registers(288), 168) << "one fourth has three of the nine warps";
+  EXPECT_EQ(machine.launch_registers(416), 128) << "as ptxas says of 384 threads and a warp that copies";
+}
+
 /// By NVIDIA's occupancy calculator.
 TEST(Machine, BlocksOfAMultiprocessor) {
   const Machine ampere = *gpu_machine("sm_80"), ada = *gpu_machine("sm_89"), hopper = *gpu_machine("sm_90a");
