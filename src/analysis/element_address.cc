@@ -28,12 +28,16 @@ Expr Address::swizzled(const Facts& facts) const {
   for (const Term& term : sum_of(sum).terms) (term.coefficient % window == 0 ? rest : inside).terms.push_back(term);
   inside.constant = sum_of(sum).constant & (window - 1);
   rest.constant = sum_of(sum).constant - inside.constant;
-  if (!interval_of(inside, facts).within(0, window - 1)) return swizzled();
-  const Expr from = expr_of(rest), low = expr_of(inside);
+  Expr from = expr_of(rest), low = expr_of(inside);
+  if (!interval_of(inside, facts).within(0, window - 1)) {
+    from = from + simplify(floor_div(low, int_imm(window)), facts) * int_imm(window);
+    low = simplify(floor_mod(low, int_imm(window)), facts);
+  }
   const Expr above = floor_div(from, int_imm(unit << swizzle.shift));
   const Expr bits = simplify(floor_mod(above, int_imm(int64_t{1} << swizzle.bits)), facts);
   const Expr flipped = apply(Op::BitXor, {simplify(floor_div(low, int_imm(unit)), facts), bits});
-  return from + flipped * int_imm(unit) + simplify(floor_mod(low, int_imm(unit)), facts);
+  const Expr kept = simplify(floor_mod(low, int_imm(unit)), facts);
+  return expr_of(sum_of(from + flipped * int_imm(unit) + kept));
 }
 
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {

@@ -102,7 +102,9 @@ class Expressions:
             case ("|" | "^") as op if lo >= 0:
                 return p.Apply(op, "index", [a, ones]), 0, 2 ** max(hi.bit_length(), c) - 1
             case "1<<" if 0 <= lo and hi <= 9:
-                return p.Apply("<<", "index", [p.Const("index", 1), a]), 1 << lo, 1 << hi
+                # Of a number of blocks that a call gives, the power would have no bound.
+                return p.Apply("<<", "index", [p.Const("index", 1), p.Apply("min", "index", [a, p.Const("index", 9)])]
+                               ), 1 << lo, 1 << hi
         return p.Apply("~", "index", [a]), ~hi, ~lo
 
     def index_in(self, n):

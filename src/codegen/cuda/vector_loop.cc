@@ -35,9 +35,9 @@ Expr KernelEmitter::vector_start(const For& s, const Buffer& buffer, const std::
   Facts inside = facts_;
   inside.bind_loop(s.vars[0], s.begins[0], s.extents[0]);
   const bool registers = buffer.scope == MemoryScope::Fragment;
-  const Address address =
-      registers ? Address{element_offset(buffer, indices, 1), {}} : address_of(buffer, indices, inside);
-  return address.swizzled(expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}}))));
+  Address address = registers ? Address{element_offset(buffer, indices, 1), {}} : address_of(buffer, indices, inside);
+  address.sum = expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}})));
+  return address.swizzled(facts_);
 }
 
 /// One array for the lanes of each access; equal loads share one.

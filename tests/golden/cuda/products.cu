@@ -135,7 +135,7 @@ main_0(float* C, const helve_bfloat16* A, const helve_bfloat16* B) {
             for (int v = 0; v < 8; ++v) {
                 a_v[v] = A_v[v];
             }
-            helve_store<16>(a + ((pass * 512 + tx * 8) ^ ((pass * 512 + tx * 8) / 64 % 4 * 8)), a_v);
+            helve_store<16>(a + (pass * 512 + tx / 4 * 32 + ((tx % 4) ^ (tx / 8 % 4)) * 8), a_v);
         }
     }
     {
@@ -146,15 +146,15 @@ main_0(float* C, const helve_bfloat16* A, const helve_bfloat16* B) {
         for (int v = 0; v < 8; ++v) {
             b_v[v] = B_v[v];
         }
-        helve_store<16>(b + ((tx * 8) ^ (tx * 8 / 64 % 4 * 8)), b_v);
+        helve_store<16>(b + (tx / 4 * 32 + ((tx % 4) ^ (tx / 8 % 4)) * 8), b_v);
     }
     __syncthreads();
     #pragma unroll
     for (int k = 0; k < 2; ++k) {
         helve_bfloat16 a_part[8];
         helve_bfloat16 b_part[8];
-        helve_load_matrices<4, false>(a_part, a + ((tx / 32 * 512 + tx % 16 * 32 + k * 16 + tx / 16 % 2 * 8) ^ ((tx / 32 * 512 + tx % 16 * 32 + k * 16 + tx / 16 % 2 * 8) / 64 % 4 * 8)));
-        helve_load_matrices<4, false>(b_part, b + ((tx / 16 % 2 * 256 + tx % 8 * 32 + k * 16 + tx / 8 % 2 * 8) ^ ((tx / 16 % 2 * 256 + tx % 8 * 32 + k * 16 + tx / 8 % 2 * 8) / 64 % 4 * 8)));
+        helve_load_matrices<4, false>(a_part, a + (tx / 32 * 512 + tx % 16 * 32 + ((k * 2 + tx / 16 % 2) ^ (tx / 2 % 4)) * 8));
+        helve_load_matrices<4, false>(b_part, b + (tx / 16 % 2 * 256 + tx % 8 * 32 + ((k * 2 + tx / 8 % 2) ^ (tx / 2 % 4)) * 8));
         helve_matrix_product(c, a_part, b_part);
         helve_matrix_product(c + 4, a_part, b_part + 4);
     }

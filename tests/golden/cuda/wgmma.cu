@@ -347,20 +347,20 @@ main_0(
             }
         }
         helve_wait_sources<0>();
-        helve_store_matrices<4, false>(rounded, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 8, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 16, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 24, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 8, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 16, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 4) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 24, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 6) ^ (tx % 8)) * 8));
         helve_fence_async();
         helve_sync_role<1, 128>();
         if (tx == 0) {
             helve_store_box(C_boxes, {i * 128, j * 128}, staged + 0);
         }
         helve_commit_stores();
-        helve_store_matrices<4, false>(rounded + 32, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 40, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 48, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 56, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 32, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 40, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 48, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 4) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 56, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 6) ^ (tx % 8)) * 8));
         helve_fence_async();
         helve_sync_role<1, 128>();
         if (tx == 0) {
@@ -369,10 +369,10 @@ main_0(
         helve_commit_stores();
         helve_wait_sources<1>();
         helve_sync_role<1, 128>();
-        helve_store_matrices<4, false>(rounded + 64, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 72, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 80, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 88, staged + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 64, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 72, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 80, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 4) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 88, staged + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 6) ^ (tx % 8)) * 8));
         helve_fence_async();
         helve_sync_role<1, 128>();
         if (tx == 0) {
@@ -381,10 +381,10 @@ main_0(
         helve_commit_stores();
         helve_wait_sources<1>();
         helve_sync_role<1, 128>();
-        helve_store_matrices<4, false>(rounded + 96, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 104, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 16) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 112, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 32) / 64 % 8 * 8)));
-        helve_store_matrices<4, false>(rounded + 120, staged_1 + ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) ^ ((tx / 32 * 1024 + tx % 16 * 64 + tx / 16 % 2 * 8 + 48) / 64 % 8 * 8)));
+        helve_store_matrices<4, false>(rounded + 96, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 104, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 2) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 112, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 4) ^ (tx % 8)) * 8));
+        helve_store_matrices<4, false>(rounded + 120, staged_1 + (tx / 32 * 1024 + tx % 16 * 64 + ((tx / 16 % 2 + 6) ^ (tx % 8)) * 8));
         helve_fence_async();
         helve_sync_role<1, 128>();
         if (tx == 0) {
