@@ -34,6 +34,7 @@ def cast_integer(value: int, dtype: str) -> int:
     return value if dtype == "index" else int(np.array(value & (2**64 - 1), "uint64").astype(dtype))
 
 
+MULTIPROCESSORS = 4  # of the interpreter
 _PRINTED = {"T": types.SimpleNamespace(min=min, max=max, abs=abs, cast=cast_integer), "__builtins__": {}}
 
 
@@ -138,7 +139,7 @@ def make_arguments(function: _core.Function, recipe: Recipe = Recipe(), limit: i
     """
     rng = np.random.default_rng(recipe.seed)
     known = dict(zip((str(dim) for dim in function.dims), itertools.cycle(recipe.extents)))
-    known["multiprocessors"] = 4  # as the interpreter has
+    known["multiprocessors"] = MULTIPROCESSORS
     for param in function.params:
         if not isinstance(param, _core.Var) and param.dtype in PACKED and str(param.shape[-1]) in known:
             known[str(param.shape[-1])] += known[str(param.shape[-1])] % 2  # whole bytes

@@ -22,6 +22,7 @@ import numpy as np
 
 import helve
 from helve import _core
+from helve.arguments import MULTIPROCESSORS
 from helve.testing import evaluate, numpy_dtype
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
@@ -216,7 +217,7 @@ def blocks_and_extents(form, arguments):
     """The number of blocks that a call launches, and the values of its extents and scalars, for arguments in the order
     of the parameters.
     """
-    extents = {}
+    extents = {"multiprocessors": MULTIPROCESSORS}
     for param, argument in zip(form.params, arguments, strict=True):
         if isinstance(param, _core.Var):
             extents[param.name] = int(argument)

@@ -23,6 +23,7 @@ import helve
 import helve.testing
 from cuda_on_host import HostKernels, aligned, blocks_and_extents, launches_once, slot_of, version
 from helve import _core
+from helve.arguments import MULTIPROCESSORS
 from helve.testing import NegativeExtent, Recipe, assert_same, interpret, make_arguments, pipelines_of, recipes
 from undispatched import undispatched
 
@@ -204,6 +205,7 @@ def _check_machine_code(function, mesh, calls):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kernel = helve.compile(undispatched(function), "llvm", mesh)
+    helve.set_num_threads(MULTIPROCESSORS if "T.multiprocessors()" in _core.print(function.function) else 1)
     undefined = [str(entry.message) for entry in caught if getattr(entry.message, "code", "") == "HV0315"]
     assert not undefined, f"an accepted call, and a warning of undefined values: {undefined[0]}"
     for recipe, expected in calls:

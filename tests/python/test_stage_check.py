@@ -31,6 +31,22 @@ def test_a_sound_program_passes(llvm, tmp_path):
     assert outcome.kind == "passed"
 
 
+@pytest.mark.parametrize("body", [
+    """    with T.Kernel(T.multiprocessors() * 2, threads=32) as b:
+        for i in T.Parallel(35):
+            if b < 2:
+                B[b * 35 + i] = A[b * 35 + i]
+""", """    with T.Kernel(2, threads=32) as b:
+        for i in T.Parallel(35):
+            B[b * 35 + i] = A[b * 35 + i] + T.cast(T.multiprocessors(), "int32")
+"""], ids=["blocks", "value"])
+def test_all_have_as_many_multiprocessors(llvm, tmp_path, body):
+    """The interpreter, machine code and the text of CUDA."""
+    outcome = check(Program(TEXT.partition("    with")[0] + body, None, "a test"))
+    run_on_host([outcome], tmp_path)
+    assert (outcome.kind, outcome.detail) == ("passed", "")
+
+
 def planted(monkeypatch, target, old, new):
     """The last stage of a target has other text."""
     lower = helve.testing.lowering_stages
