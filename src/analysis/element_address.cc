@@ -21,15 +21,21 @@ Expr Address::swizzled(const Expr& address) const {
   return apply(Op::BitXor, {address, low == 0 ? bits : bits * power(low)});
 }
 
-Expr Address::swizzled(const Facts& facts) const {
+namespace {
+
+/// `address` with what the swizzle leaves alone outside of it; null where `facts` do not tell it apart without digits.
+Expr told_apart(const Address& address, const Facts& facts, bool by_digits) {
+  const Swizzle& swizzle = address.swizzle;
   const int64_t unit = int64_t{1} << swizzle.base, window = unit << swizzle.bits;
-  if (swizzle.identity() || swizzle.shift < swizzle.bits) return swizzled();
+  if (swizzle.identity() || swizzle.shift < swizzle.bits) return {};
   Sum rest, inside;  // multiples of the bits that may change, and what these are among
-  for (const Term& term : sum_of(sum).terms) (term.coefficient % window == 0 ? rest : inside).terms.push_back(term);
-  inside.constant = sum_of(sum).constant & (window - 1);
-  rest.constant = sum_of(sum).constant - inside.constant;
+  const Sum sum = sum_of(address.sum);
+  for (const Term& term : sum.terms) (term.coefficient % window == 0 ? rest : inside).terms.push_back(term);
+  inside.constant = sum.constant & (window - 1);
+  rest.constant = sum.constant - inside.constant;
   Expr from = expr_of(rest), low = expr_of(inside);
   if (!interval_of(inside, facts).within(0, window - 1)) {
+    if (!by_digits) return {};
     from = from + simplify(floor_div(low, int_imm(window)), facts) * int_imm(window);
     low = simplify(floor_mod(low, int_imm(window)), facts);
   }
@@ -38,6 +44,18 @@ Expr Address::swizzled(const Facts& facts) const {
   const Expr flipped = apply(Op::BitXor, {simplify(floor_div(low, int_imm(unit)), facts), bits});
   const Expr kept = simplify(floor_mod(low, int_imm(unit)), facts);
   return expr_of(sum_of(from + flipped * int_imm(unit) + kept));
+}
+
+}  // namespace
+
+Expr Address::swizzled(const Facts& facts) const {
+  const Expr apart = told_apart(*this, facts, false);
+  return apart ? apart : swizzled();
+}
+
+Expr Address::swizzled_by_digits(const Facts& facts) const {
+  const Expr apart = told_apart(*this, facts, true);
+  return apart ? apart : swizzled();
 }
 
 Address address_of(const Buffer& buffer, const std::vector<Expr>& indices, const Facts& facts) {

@@ -87,11 +87,10 @@ Budget given_budget(const Kernel& kernel, const Machine& machine, int64_t needed
 }
 
 /// Budgets are those of whole warpgroups, and of a block that has its multiprocessor for itself. One warpgroup has
-/// enough registers without: a warp beside it leaves room for a second block. A single warp it is too where a product
-/// needs more registers than threads would begin with beside a warpgroup.
-Budget budget_of(int64_t threads, const Machine& machine, int64_t needed) {
+/// enough registers without: a warp beside it leaves room for a second block.
+Budget budget_of(int64_t threads, const Machine& machine) {
   const int64_t groups = threads / kWarpgroup, launched = threads + kWarpgroup;
-  if (groups < 2 || machine.launch_registers(launched) < needed) return {kWarp, 0, 0};
+  if (groups < 2) return {kWarp, 0, 0};
   const int64_t fills = groups == 2 ? 40 : groups == 3 ? 32 : 24;
   const int64_t all = machine.launch_registers(launched) * launched;
   const int64_t takes = (all - fills * kWarpgroup) / threads / kUnit * kUnit;
@@ -194,9 +193,8 @@ Ref<const Kernel> parted(const Ref<const Kernel>& kernel, const Machine& machine
     common.push_back(tile_op(TileOpcode::SyncThreads, {}, kernel->span));
   }
   const Stmt all = seq(std::move(own), kernel->body->span);
-  const int64_t needed = launch_registers(kernel->body);
-  const Budget budget =
-      kernel->producers ? given_budget(*kernel, machine, needed) : budget_of(kernel->threads, machine, needed);
+  const Budget budget = kernel->producers ? given_budget(*kernel, machine, launch_registers(kernel->body))
+                                          : budget_of(kernel->threads, machine);
   common.push_back(role(0, kernel->threads, budget.takes, false, without_fills(all), kernel->span));
   common.push_back(
       role(kernel->threads, budget.threads, budget.fills, true, renewed(Fills(all).slice(all)), kernel->span));

@@ -37,7 +37,7 @@ Expr KernelEmitter::vector_start(const For& s, const Buffer& buffer, const std::
   const bool registers = buffer.scope == MemoryScope::Fragment;
   Address address = registers ? Address{element_offset(buffer, indices, 1), {}} : address_of(buffer, indices, inside);
   address.sum = expr_of(sum_of(substitute(address.sum, {{s.vars[0].get(), s.begins[0]}})));
-  return address.swizzled(facts_);
+  return address.swizzled_by_digits(facts_);
 }
 
 /// One array for the lanes of each access; equal loads share one.

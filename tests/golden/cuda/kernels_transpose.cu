@@ -52,9 +52,9 @@ transpose_1(const helve_bfloat16* __restrict__ X, helve_bfloat16* Y, long long M
     helve_bfloat16* const x = (helve_bfloat16*)(helve_shared + 0);
     for (int pass = 0; pass < 16; ++pass) {
         if ((long long)r * 64 + pass * 4 + tx / 64 < M && (long long)c * 64 + tx % 64 < N) {
-            x[pass * 256 + tx / 64 * 64 + ((tx / 2 % 32) ^ (pass % 8 * 4 + tx / 64)) * 2 + tx % 2] = X[((long long)r * 64 + pass * 4 + tx / 64) * N + ((long long)c * 64 + tx % 64)];
+            x[(pass * 256 + tx) ^ ((pass * 256 + tx) / 64 % 32 * 2)] = X[((long long)r * 64 + pass * 4 + tx / 64) * N + ((long long)c * 64 + tx % 64)];
         } else {
-            x[pass * 256 + tx / 64 * 64 + ((tx / 2 % 32) ^ (pass % 8 * 4 + tx / 64)) * 2 + tx % 2] = helve_to_bfloat16(0.0f);
+            x[(pass * 256 + tx) ^ ((pass * 256 + tx) / 64 % 32 * 2)] = helve_to_bfloat16(0.0f);
         }
     }
     __syncthreads();
