@@ -21,8 +21,8 @@ struct Address {
   /// The same, with what the swizzle leaves alone outside of it, where `facts` tell it apart: the accesses of a thread
   /// that are constant distances apart share what they add these to.
   Expr swizzled(const Facts& facts) const;
-  /// The same where a term reaches beyond the bits that may change, too, by quotients and remainders of it: for accesses
-  /// to many elements at once. For single elements they are more values to keep than to compute.
+  /// The same where a term reaches beyond the bits that may change, too, by quotients and remainders of it: for
+  /// accesses to many elements at once. For single elements they are more values to keep than to compute.
   Expr swizzled_by_digits(const Facts& facts) const;
   /// Do `count` contiguous elements that begin at a multiple of `count` stay contiguous?
   bool keeps(int64_t count) const { return swizzle.identity() || (int64_t{1} << swizzle.base) % count == 0; }

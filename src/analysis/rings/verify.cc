@@ -144,8 +144,9 @@ class RingRun {
         if (state.filling || state.may_fill)
           refuse_ring(op.span, fmt::format("a slot of '{}' is being filled already", ring.name));
         if (state.ahead.most + state.open.most >= slots) {
-          refuse_ring(op.span, fmt::format("all {} slots of '{}' may be in use here, and no T.ring_release is before it",
-                                           slots, ring.name));
+          refuse_ring(op.span,
+                      fmt::format("all {} slots of '{}' may be in use here, and no T.ring_release is before it", slots,
+                                  ring.name));
         }
         state.filling = true;
         state.filled.clear();

@@ -109,8 +109,8 @@ void KernelEmitter::matrix_move(const TileOp& s) {
     const bool together = address.keeps(kMatrixRows);
     HELVE_CHECK(together && residue_of(sum_of(address.sum), facts_).remainder_by(kMatrixRows) == 0,
                 "rows of a matrix in '" + memory.name + "' that are not 16 bytes at a multiple of 16");
-    const std::string at =
-        fmt::format("{} + {}", names_.of(&memory, memory.name), text(address.swizzled_by_digits(facts_), c::precedence_of("+") + 1));
+    const std::string at = fmt::format("{} + {}", names_.of(&memory, memory.name),
+                                       text(address.swizzled_by_digits(facts_), c::precedence_of("+") + 1));
     const int64_t from = *int_value(operands.fragment->ranges[1].begin) + 2 * first;
     const std::string registers = from == 0 ? fragment : fmt::format("{} + {}", fragment, from);
     need(part);
