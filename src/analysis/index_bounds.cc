@@ -40,8 +40,9 @@ bool implied(const Sum& small, const Sum& large) {
 
 bool same_sum(const Sum& a, const Sum& b) { return implied(a, b) && implied(b, a); }
 
+/// Products in bounds are not negative, so most answers are in the coefficients.
 bool at_most(const Sum& a, const Sum& b, const Facts& facts) {
-  return can_prove(apply(Op::Le, {expr_of(a), expr_of(b)}), facts);
+  return implied(a, b) || can_prove(apply(Op::Le, {expr_of(a), expr_of(b)}), facts);
 }
 
 /// Does the sum grow no faster than its products? Then extents of memory that exists keep it far below the limit of
