@@ -13,31 +13,26 @@ template <> struct helve_word<2> { typedef unsigned short type; };
 template <> struct helve_word<4> { typedef unsigned int type; };
 template <> struct helve_word<8> { typedef uint2 type; };
 template <> struct helve_word<16> { typedef uint4 type; };
-// Stores N elements to memory that is aligned to W bytes, W bytes at a time.
-template <int W, int N, class T>
-__device__ __forceinline__ void helve_store(T* to, const T (&from)[N]) {
-    typedef typename helve_word<W>::type word;
-    constexpr int count = W / sizeof(T);
-#pragma unroll
-    for (int i = 0; i < N; i += count) {
-        union { word whole; T parts[count]; } u;
-#pragma unroll
-        for (int j = 0; j < count; ++j) u.parts[j] = from[i + j];
-        *(word*)(to + i) = u.whole;
-    }
-}
-// Stores floats, rounded in pairs, to memory that is aligned to W bytes.
+// Stores floats, rounded in pairs that stay words, to memory that is aligned to W bytes.
 template <int W, int N>
 __device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
-    helve_bfloat16 rounded[N];
+    constexpr int width = W < 4 ? 4 : W;
+    union { typename helve_word<width>::type whole; unsigned int pairs[width / 4]; helve_bfloat16 parts[width / 2]; } u;
 #pragma unroll
-    for (int i = 0; i < N; i += 2) {
-        unsigned int pair;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
-        rounded[i].bits = (unsigned short)pair;
-        rounded[i + 1].bits = (unsigned short)(pair >> 16);
+    for (int i = 0; i < N; i += width / 2) {
+#pragma unroll
+        for (int j = 0; j < width / 2; j += 2) {
+            unsigned int pair;
+            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + j + 1]), "f"(from[i + j]));
+            u.pairs[j / 2] = pair;
+        }
+        if constexpr (W >= 4) {
+            *(typename helve_word<width>::type*)(to + i) = u.whole;
+        } else {
+            to[i] = u.parts[0];
+            to[i + 1] = u.parts[1];
+        }
     }
-    helve_store<W>(to, rounded);
 }
 // Initializes mbarriers at which one thread and a number of bytes arrive.
 __device__ __forceinline__ void helve_open(unsigned long long* arrivals, int count) {
