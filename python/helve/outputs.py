@@ -6,6 +6,7 @@ What an output's shape follows from is known when the kernel is compiled, so tha
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from helve import _core
 from helve.arguments import PACKED, array_of, evaluator, numpy_dtype, variables_of
 from helve.arrays import empty, is_array
+from helve.caller import warn_caller
 from helve.errors import error, shown, suggestion
 
 _OUT_OF_MEMORY = "OutOfMemoryError"  # as PyTorch and CuPy call theirs
@@ -112,6 +114,9 @@ class Outputs:
             shapes = self._shapes(values)
         except Exception as problem:  # noqa: BLE001 - whatever objects are given for arrays and numbers
             raise self._wrong_input(values) or self._failure(0, self._declared, _words(problem)) from None
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.is_grad_enabled():
+            self._note_gradients(values)
         like = None if self._like is None else values[self._like]
         for n, (position, shape, param) in enumerate(zip(self.positions, shapes, self.params)):
             if values[position] is not None:
@@ -126,6 +131,13 @@ class Outputs:
                     negative = any(extent < 0 for extent in shape)
                     fault = self._failure(n, shape, "an extent is negative" if negative else _words(problem))
                 raise fault from None
+
+    def _note_gradients(self, values: list) -> None:
+        """New arrays are results of no operator that PyTorch knows."""
+        for position in self.inputs:
+            if getattr(values[position], "requires_grad", False):
+                warn_caller("GradientIsLost", parameter=self._function.params[position].name)
+                return
 
     def _failure(self, n: int, shape: Any, reason: str) -> Exception:
         return error("OutputAllocation", parameter=self.names[n], shape=str(shape), reason=reason)

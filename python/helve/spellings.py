@@ -46,7 +46,11 @@ def target_meant(target: object, known: Iterable[str]) -> list[str]:
 def architecture_meant(arch: str) -> list[str]:
     """The architecture that was probably meant, as a list of fixes."""
     name = _architecture(arch)
-    return [f"did you mean '{name}'?"] if name and name != arch else []
+    if not name or name == arch:
+        return []
+    whole = _core.gpu_machine(name + "a")
+    more = whole is not None and whole.group_products and not _core.gpu_machine(name).group_products
+    return [f"did you mean '{name}a', or '{name}', which has no wgmma?" if more else f"did you mean '{name}'?"]
 
 
 def dtype_meant(name: object) -> list[str]:

@@ -111,7 +111,7 @@ def test_the_text_computes_the_same(emulated, number):
             shape = [int(str(extent)) for extent in param.shape]
             memory.setdefault(param.name, aligned(np.full(shape, 7, "float32")))
         blocks, extents = blocks_and_extents(form, [memory[param.name] for param in form.params])
-        assert not extents or all(str(key) == str(value) for key, value in extents.items())
+        assert all(key in (str(value), "multiprocessors") for key, value in extents.items())
         kernels.run(f"k{n}_{k}", blocks, memory)
     np.testing.assert_array_equal(memory["out"], wanted)
 

@@ -295,8 +295,8 @@ help: convert one of them, as b.to(a.dtype)"""),
     "terms": (lambda: ht.gemm(h, h), """\
 error[HV0108]: 'helve.torch.gemm' cannot take float16[3, 8] for 'b': a has 8 terms a sum where b has 3
 help: make the extents equal; transpose_a and transpose_b say which is transposed"""),
-    "batches": (lambda: ht.gemm(h[None], h), """\
-error[HV0108]: 'helve.torch.gemm' cannot take float16[1, 3, 8] for 'a': b is 2-dimensional, and both are matrices, or \
+    "batches": (lambda: ht.gemm(h, h[None]), """\
+error[HV0108]: 'helve.torch.gemm' cannot take float16[3, 8] for 'a': b is 3-dimensional, and both are matrices, or \
 batches of as many
 help: reshape them to two or three dimensions"""),
     "sizes of batches": (lambda: ht.gemm(torch.zeros(2, 3, 8).half(), h[None], transpose_b=True), """\
@@ -406,3 +406,42 @@ def test_rows_stay_symbols_in_a_graph():
         a, w = torch.randn(rows, columns), torch.randn(columns)
         torch.testing.assert_close(compiled(a, w), F.rms_norm(a, (columns,), w, 1e-6) + a.softmax(-1))
     assert len(graphs) == 1
+
+
+def test_a_matrix_multiplies_all_rows_in_front():
+    """As a linear layer has them; gradients have the shapes of what they belong to."""
+    a = torch.randn(2, 3, 16).half().requires_grad_()
+    b = torch.randn(8, 16).half().requires_grad_()
+    bias, residual = torch.randn(8).half(), torch.randn(2, 3, 8).half()
+    c = ht.gemm(a, b, bias, residual, transpose_b=True)
+    wanted = torch.nn.functional.linear(a.double(), b.double(), bias.double()) + residual.double()
+    torch.testing.assert_close(c.double(), wanted, rtol=2e-3, atol=2e-3)
+    c.sum().backward()
+    assert a.grad.shape == a.shape and b.grad.shape == b.shape
+    assert ht.gemm(a[:0], b, transpose_b=True).shape == (0, 3, 8)
+
+
+def test_autocast_gives_all_factors_one_dtype():
+    """Weights of a model stay float32; PyTorch converts them where it multiplies."""
+    x, w, v = torch.randn(4, 16), torch.ones(16, requires_grad=True), torch.randn(8, 16, requires_grad=True)
+    with pytest.raises(helve.Error, match="HV0108"):
+        ht.rms_norm(x.bfloat16(), w)
+    with torch.autocast("cpu", torch.bfloat16):
+        y = ht.rms_norm(x.bfloat16(), w)
+        z = ht.layer_norm(x.bfloat16(), w, w)
+        c = ht.gemm(y, v, transpose_b=True)
+        o = ht.attention(*(torch.randn(1, 2, 5, 64) for _ in range(3)))
+    assert {each.dtype for each in (y, z, c, o)} == {torch.bfloat16}
+    torch.testing.assert_close(c.float(), torch.nn.functional.rms_norm(x, (16,), eps=1e-6) @ v.T, rtol=0.05, atol=0.1)
+    c.float().sum().backward()
+    assert w.grad.dtype == v.grad.dtype == torch.float32
+
+
+def test_autocast_in_a_graph():
+    def step(x, w, v):
+        with torch.autocast("cpu", torch.bfloat16):
+            return ht.gemm(ht.rms_norm(x, w), v, transpose_b=True)
+
+    given = torch.randn(4, 16).bfloat16(), torch.ones(16), torch.randn(8, 16)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*given), step(*given))

@@ -363,11 +363,11 @@ help: give 'N' in the shape of an input, alone, or as a scalar parameter; or lea
 error[HV0815]: 'B' cannot be an output of 'add_to': it is read before it is written, and a new array has no contents
 help: write it first, for example with T.clear(B), or leave it out of out= and pass it"""),
     "gradient's input": (lambda: op("test_helve::a", scaled, out="B", backward=misnamed), """\
-error[HV0108]: 'helve.torch.op' cannot take 'G' for 'backward': the gradient's kernel reads it, and 'test_helve::a' \
+error[HV0108]: 'helve.torch.op' cannot take 'G' for 'backward': the gradient's kernel takes it, and 'test_helve::a' \
 has nothing of that name: its inputs are A, factor, its outputs B
 help: name its parameters after those of the forward kernel, and gradients with a D in front"""),
     "no gradient": (lambda: op("test_helve::a", scaled, out="B", backward=of_nothing), """\
-error[HV0108]: 'helve.torch.op' cannot take 'E' for 'backward': the gradient's kernel reads it, and 'test_helve::a' \
+error[HV0108]: 'helve.torch.op' cannot take 'E' for 'backward': the gradient's kernel takes it, and 'test_helve::a' \
 has nothing of that name: its inputs are A, factor, its outputs B
 help: name its parameters after those of the forward kernel, and gradients with a D in front"""),
     "gradient's result": (lambda: op("test_helve::a", scaled, out="B",

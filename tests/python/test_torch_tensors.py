@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import helve
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from helve import T
 
 torch = pytest.importorskip("torch")
+import helve.torch  # noqa: E402 - it needs torch
 
 
 @T.prim_func
@@ -22,6 +24,13 @@ def double(a: T.Tensor((T.dyn("n"),), "float32"), b: T.Tensor((T.dyn("n"),), "fl
 def double_pairs(a: T.Tensor((4,), "float32", strides=(2,)), b: T.Tensor((4,), "float32")):
     with T.Kernel(1):
         for i in T.Parallel(4):
+            b[i] = a[i] * 2.0
+
+
+@T.prim_func
+def double_five(a: T.Tensor((5,), "float32"), b: T.Tensor((5,), "float32")):
+    with T.Kernel(1):
+        for i in T.Parallel(5):
             b[i] = a[i] * 2.0
 
 
@@ -154,3 +163,25 @@ assert "torch" not in sys.modules
 
 def test_importing_and_calling_leaves_torch_alone():
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("target", ["interp", "llvm"])
+def test_results_without_a_gradient_are_said(target):
+    """Once for a line of the caller; not where no gradient is wanted, and not in an operator."""
+    kernel = helve.compile(double_five, target=target, out="b")
+    x = torch.ones(5, requires_grad=True)
+    with pytest.warns(helve.Warning, match="for 'a' requires grad, and what the kernel returns has no") as w:
+        kernel(x)
+    first, *_, remedy = str(w[0].message).splitlines()
+    assert first == "warning[HV0644]: the argument for 'a' requires grad, and what the kernel returns has no gradient"
+    assert remedy == ("help: make the kernel an operator of PyTorch by helve.torch.op, call it under torch.no_grad(), "
+                      "or pass tensor.detach()")
+    assert w[0].message.code == "HV0644" and w[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel(x.detach())
+        with torch.no_grad():
+            kernel(x)
+        operator = helve.torch.op(f"test_helve::doubled_by_{target}", double_five, out="b", target=target)
+        assert not operator(x.detach()).requires_grad
+        operator(x)

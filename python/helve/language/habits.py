@@ -22,7 +22,7 @@ _CONSTANT = "a name from around the function: Python's numbers are constants of 
 _PRINTING = "T.print(text, x, A[i])"
 _ELECT = "with T.warp(8, elect=True), and as the argument of T.role and T.warpgroup"
 _REGISTERS = "the argument registers of T.warpgroup and T.role"
-_BARRIER = "no barrier: a statement of a block sees what those before it did"
+_BARRIER = "T.sync_threads() in code of threads; in that of blocks nothing, a statement sees what those before it did"
 
 HABITS = {
     "Buffer": "T.Tensor(shape, dtype)",
@@ -67,10 +67,12 @@ HABITS = {
     "fmin": "T.min(a, b)",
     "full": _FULL,
     "full_like": _FULL,
+    "gelu": "0.5 * x * (1.0 + T.erf(x * 0.7071067811865476))",
     "grid": "for i, j in T.Parallel(m, n), or T.serial one inside the other",
     "gridDim": _GRID,
     "inf": "T.infinity()",
     "load": _LOAD,
+    "log_softmax": "T.reduce_max and T.reduce_sum, then x - greatest - T.log(total)",
     "logical_and": "a and b",
     "logical_not": "not a",
     "logical_or": "a or b",
@@ -90,7 +92,9 @@ HABITS = {
     "program_id": _BLOCK,
     "rand4x": "T.philox(c0, c1, c2, c3, k0, k1)",
     "randint": "T.random_bits(seed, offset)",
+    "rcp": "1.0 / x",
     "reciprocal": "1.0 / x",
+    "reduce_mean": "T.reduce_sum(src, dst, dim), and divide by the extent",
     "relu": "T.max(x, 0.0)",
     "remainder": "a % b",
     "rng_init": "T.rand(seed, offset) and T.random_bits(seed, offset), which keep no state",
@@ -99,17 +103,21 @@ HABITS = {
     "select": "T.if_then_else(condition, a, b)",
     "set_max_nreg": _REGISTERS,
     "setmaxnreg": _REGISTERS,
+    "silu": "x * T.sigmoid(x)",
+    "softmax": "T.reduce_max and T.reduce_sum, then T.exp(x - greatest) / total",
     "sort": "T.topk(src, values, indices), which gives the greatest elements in order",
     "square": "x * x",
     "store": _STORE,
     "subtract": "a - b",
     "sum": "T.reduce_sum(src, dst, dim)",
+    "sync": _BARRIER,
     "syncthreads": _BARRIER,
     "threadIdx": "T.Parallel: loops are divided among the threads",
     "thread_binding": "T.Kernel(..., threads=n) and T.Parallel: loops are divided among the threads",
     "to": "T.cast(x, dtype)",
     "true_divide": "a / b",
     "truncdiv": "a // b, which rounds down",
+    "var": "T.reduce_sum(src, dst, dim) of squares of x - mean, and divide by the extent",
     "where": "T.if_then_else(condition, a, b)",
     "zeros": _FULL,
     "zeros_like": _FULL,

@@ -81,7 +81,7 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
     ast.Await: ("'await'", "a kernel has no coroutines"),
     ast.Yield: ("'yield'", "results leave a kernel through its tensor parameters"),
     ast.YieldFrom: ("'yield from'", "results leave a kernel through its tensor parameters"),
-    ast.JoinedStr: ("an f-string", "build the text outside the kernel"),
+    ast.JoinedStr: ("an f-string", "write T.print(\"text\", value), or build the text outside the kernel"),
     ast.NamedExpr: ("':='", "assign in a statement of its own"),
     ast.Starred: ("'*' before an expression", "write the elements one by one"),
     ast.Set: ("a set", "write a list or a tuple"),
@@ -497,7 +497,9 @@ class Expressions:
             raise context.unsupported(node, f"'{function.__name__}' of a run-time value", "use T.cast(x, dtype)")
         remedy = ["call it with constants, or write its expression here: only Python functions whose source can be "
                   "read are compiled"]
-        if not is_own(function):
+        if function is len:
+            remedy = ["A.shape[0] is the extent of a tensor's first dimension"]
+        elif not is_own(function):
             remedy = counterpart(getattr(function, "__name__", None), language.NAMES) or remedy
         raise context.unsupported(node, f"a call of {quote(node.func)} with run-time values", *remedy)
 

@@ -115,7 +115,8 @@ class Scope:
         if name in self._left:
             kind, line = self._left[name]
             what = "is the variable of a loop" if kind == "loop" else "was bound inside a block"
-            fix = "move this into the loop" if kind == "loop" else f"bind '{name}' in the block that uses it"
+            fix = "move this into the loop" if kind == "loop" else (
+                f"bind '{name}' in the block that uses it, or make a variable before both: {name} = T.alloc_var(dtype)")
             note = _core.Note(f"'{name}' {what} that ended at line {line}")
             raise error("UnknownName", span, name=name, notes=[note], fixes=[fix])
         if name in self.surroundings.local_names:

@@ -44,6 +44,9 @@ _UNSUPPORTED: dict[str, tuple[str, str]] = {
 }
 
 
+_LIST = "a kernel has no lists; keep values in T.alloc_local((n,), dtype)"
+# For calls of Python whose effect is wanted, by name.
+_INSTEAD = {"print": 'write T.print("text", value)', "append": _LIST, "extend": _LIST, "insert": _LIST}
 _REPORTS = {language.assert_: reports.assertion, language.print: reports.printing, language.fail: reports.fail}
 
 
@@ -119,8 +122,9 @@ class Statements:
                 self.inliner.call(helper, call, True)
                 return
             if isinstance(call, ast.Call) and function is None and helper is None:
-                raise self.context.unsupported(node, f"a call of {quote(call.func)} for its effect",
-                                               "a kernel runs no Python; call it before or after the kernel")
+                instead = _INSTEAD.get(getattr(call.func, "attr", getattr(call.func, "id", "")),
+                                       "a kernel runs no Python; call it before or after the kernel")
+                raise self.context.unsupported(node, f"a call of {quote(call.func)} for its effect", instead)
             self.expressions.evaluate(call)
             raise self.context.unsupported(node, "an expression without effect",
                                            "store or bind its value, or remove it")

@@ -13,7 +13,7 @@ from helve import kernels
 from helve.caller import at_caller
 from helve.kernels.attention_plan import BACKWARD, DTYPES, HEADS
 from helve.torch.calls import operator
-from helve.torch.library import Kernels, architecture, check_dtype, checked
+from helve.torch.library import Kernels, architecture, check_dtype, checked, under_autocast
 from helve.torch.registration import no_gradient, refused, register, shown
 
 _kernels = Kernels(kernels.attention, ("O", "LSE"))
@@ -108,4 +108,5 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
     Raises:
         helve.Error: HV0108 for arguments that are not these, and for a gradient of heads of 256.
     """
+    q, k, v = under_autocast(q, q, k, v, lower=True)
     return _attention(q, k, v, causal, scale)[0]

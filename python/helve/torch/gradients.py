@@ -89,7 +89,7 @@ def matched(name: str, forward: Named, backward: Named) -> Match:
                 sources.append((kind, place))
                 break
         else:
-            raise refused("helve.torch.op", each, "backward", f"the gradient's kernel reads it, and '{name}' has "
+            raise refused("helve.torch.op", each, "backward", f"the gradient's kernel takes it, and '{name}' has "
                           f"nothing of that name: {_listed(forward)}", "name its parameters after those of the forward "
                           "kernel, and gradients with a D in front")
     for each in backward.outputs:

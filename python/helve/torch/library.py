@@ -59,6 +59,17 @@ def checked(function: Callable) -> Callable:
     return body
 
 
+def under_autocast(like: torch.Tensor, *tensors: torch.Tensor | None,
+                   lower: bool = False) -> tuple[torch.Tensor | None, ...]:
+    """Where torch.autocast is on, tensors in one dtype, as the kernels need: that of `like`, or the one of autocast if
+    `lower`; where it is off, as they are."""
+    device = like.device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device) if lower else like.dtype
+    return tuple(None if each is None else each.to(dtype) for each in tensors)
+
+
 def check_dtype(function: str, name: str, x: torch.Tensor, known: tuple[str, ...] = tuple(DTYPES)) -> str:
     """The name of a tensor's dtype in helve.
 

@@ -11,7 +11,7 @@ import torch
 
 from helve import kernels
 from helve.torch.calls import operator
-from helve.torch.library import Kernels, check_like, check_rows, checked, rows_of
+from helve.torch.library import Kernels, check_like, check_rows, checked, rows_of, under_autocast
 from helve.torch.registration import register
 
 _rms_norm_kernels = Kernels(kernels.rms_norm, "Y")
@@ -123,6 +123,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.
     Raises:
         helve.Error: HV0108 for tensors that are not these.
     """
+    (weight,) = under_autocast(x, weight)
     return _rms_norm(x, weight, eps)
 
 
@@ -142,4 +143,5 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     Raises:
         helve.Error: HV0108 for tensors that are not these.
     """
+    weight, bias = under_autocast(x, weight, bias)
     return _layer_norm(x, weight, bias, eps)

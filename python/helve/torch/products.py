@@ -15,7 +15,7 @@ from helve.caller import at_caller
 from helve.kernels.gemm import ACTIVATIONS
 from helve.kernels.gemm_plan import FACTORS, OUTPUTS
 from helve.torch.calls import operator
-from helve.torch.library import Kernels, architecture, check_dtype, checked
+from helve.torch.library import Kernels, architecture, check_dtype, checked, under_autocast
 from helve.torch.matrices import column_sums
 from helve.torch.registration import no_gradient, refused, register
 
@@ -127,7 +127,8 @@ def gemm(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None, res
 
     Args:
         a: (M, K), or (K, M) if transposed, of bfloat16, float16, float8_e4m3fn or float8_e5m2; with a further dimension
-            in front, a batch of products. Made contiguous if it is not, and so are others.
+            in front, a batch of products; or (..., K) where `b` is a matrix, as layers have it. Made contiguous if it
+            is not, and so are others. Under torch.autocast all are converted, other than those of 8 bits.
         b: (K, N), or (N, K) if transposed, of the same dtype, and as many as of `a`. 8-bit factors have K last.
         bias: (N,) of the result's dtype.
         residual: like the result.
@@ -138,11 +139,18 @@ def gemm(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None, res
         dtype: of the result, bfloat16, float16 or float32; by default that of `a`, bfloat16 for 8 bits.
 
     Returns:
-        (M, N), or a batch. Products of 16-bit floats without a scale have gradients, made of products of the same kind.
+        (M, N), a batch, or (..., N). Products of 16-bit floats without a scale have gradients, made of products of the
+        same kind.
 
     Raises:
         helve.Error: HV0108 for arguments that are not these.
     """
+    if a.is_floating_point() and a.dtype.itemsize > 1:
+        a, b, bias, residual = under_autocast(a, a, b, bias, residual, lower=True)
     if dtype is None:
         dtype = a.dtype if a.dtype == torch.float16 else torch.bfloat16
-    return _gemm(a, b, bias, residual, scale, activation, transpose_a, transpose_b, dtype)
+    rows = a.shape[:-1]
+    if is_layer := b.dim() == 2 < a.dim() and not transpose_a:
+        a, residual = a.flatten(0, -2), None if residual is None else residual.flatten(0, -2)
+    c = _gemm(a, b, bias, residual, scale, activation, transpose_a, transpose_b, dtype)
+    return c.unflatten(0, rows) if is_layer else c

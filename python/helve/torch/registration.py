@@ -58,9 +58,14 @@ def register(name: str, schema: str, run: Callable, fake: Callable, *, setup: Ca
 
 
 def _without_gradient(name: str) -> Callable:
+    reason, remedy = "it has none", "helve.torch.op takes a kernel for gradients as backward="
+    if name.endswith("_backward"):
+        reason = "it is one itself, by a kernel"
+        remedy = "second ones need a Python function as backward= of helve.torch.op"
+
     def backward(ctx: Any, *gradients: Any) -> None:
-        raise at_caller(no_gradient(name, "it has none", "call it on tensors that require no gradient, or under "
-                                    "torch.no_grad(); helve.torch.op takes a kernel for gradients as backward="))
+        raise at_caller(no_gradient(name, reason, "call it on tensors that require no gradient, or under "
+                                    f"torch.no_grad(); {remedy}"))
 
     return backward
 

@@ -59,7 +59,13 @@ const char* serial(const Iterations& of) {
   return of.step.stmt->kind == StmtKind::ForTiles ? "T.foreach_tiles(..., parallel=False)" : "T.serial";
 }
 
+/// Are the iterations the threads of T.thread()?
+bool is_of_threads(const Iterations& of) {
+  return of.step.stmt->kind == StmtKind::For && static_cast<const For*>(of.step.stmt)->loop == LoopKind::Thread;
+}
+
 std::string who(const Iterations& of) {
+  if (is_of_threads(of)) return "threads of this block";
   if (of.is_kernel) return of.mesh ? "cores of this kernel" : "blocks of this kernel";
   return of.is_persistent ? "iterations of this T.Persistent loop" : "iterations of this parallel loop";
 }
@@ -82,14 +88,25 @@ std::string update_remedy(const Iterations& of, const Update& update) {
   return fmt::format("{}{}make the loop {}", out, out.empty() ? "" : "or ", serial(of));
 }
 
+/// A barrier orders two statements, and no statement with itself.
+std::string thread_remedy(const Pair& pair, const std::string& atomic) {
+  const bool one = pair.first->stmt == pair.second->stmt;
+  const std::string first = one || (pair.first->write && pair.second->write) ? "give each thread elements of its own" : "";
+  const std::string second = !atomic.empty() ? "write " + atomic : one ? "" : "put T.sync_threads() between the two";
+  return first + (first.empty() || second.empty() ? "" : ", or ") + second;
+}
+
 std::string remedy(const Iterations& of, const Pair& pair) {
   const Access &a = *pair.first, &b = *pair.second;
   const std::string& buffer = a.buffer->name;
   const bool both_write = a.write && b.write;
   if (a.stmt == b.stmt && same_element(a, b)) {
     const std::optional<Update> update = update_by(of, a.write ? a : b);
-    if (update && reads_old(*update)) return update_remedy(of, *update);
+    const bool updates = update && reads_old(*update);
+    if (is_of_threads(of)) return thread_remedy(pair, updates ? atomic_text(*update) : "");
+    if (updates) return update_remedy(of, *update);
   }
+  if (is_of_threads(of)) return thread_remedy(pair, "");
   if (of.is_kernel) return block_remedy(of, "");
   if (is_atomic(a.mode) || is_atomic(b.mode)) {
     return fmt::format("split the loop in two, so that {}, or make the loop {}",
@@ -110,7 +127,7 @@ const Access& later(const Pair& pair) {
 
 void refute(const Iterations& of, const Pair& pair, const Overlap& overlap, const Witness& witness, Proof& proof) {
   const Access &a = *pair.first, &b = *pair.second;
-  const std::string noun = !of.is_kernel ? "iteration" : of.mesh ? "core" : "block";
+  const std::string noun = is_of_threads(of) ? "thread" : !of.is_kernel ? "iteration" : of.mesh ? "core" : "block";
   const std::string one = iteration_text(of, witness, {}), two = iteration_text(of, witness, overlap.renamed);
   const std::string place = element_text(a, overlap.element, witness);
   std::string text;
