@@ -75,12 +75,20 @@ std::string block_remedy(const Iterations& of, const std::string& atomic) {
                      of.mesh ? "core" : "block", atomic.empty() || of.mesh ? "" : "write " + atomic + ", ");
 }
 
-/// A reduction is no remedy where memory decides which element an iteration updates.
+/// Is the loop inside of iterations that are divided already, each of which has one thread?
+bool is_nested(const Iterations& of) {
+  return std::any_of(of.loop.begin(), of.loop.begin() + static_cast<std::ptrdiff_t>(of.at), [](const StepRef& step) {
+    return step->stmt && step->stmt->kind == StmtKind::For &&
+           static_cast<const For*>(step->stmt)->loop == LoopKind::Parallel;
+  });
+}
+
+/// A reduction is no remedy where memory decides which element an iteration updates, nor in a part of another loop.
 std::string update_remedy(const Iterations& of, const Update& update) {
   const std::string atomic = atomic_text(update);
   if (of.is_kernel) return block_remedy(of, atomic);
   const std::optional<Op> op = combination(update);
-  const bool reduces = op && std::none_of(update.element.begin(), update.element.end(), has_load);
+  const bool reduces = op && !is_nested(of) && std::none_of(update.element.begin(), update.element.end(), has_load);
   std::string out;
   if (reduces)
     out = fmt::format("reduce outside the loop, by {} into '{}', ", reduction_text(*op), update.buffer->name);
