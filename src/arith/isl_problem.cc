@@ -55,7 +55,9 @@ Problem::Problem(const ExactEngine& engine, std::vector<VarRef> tuple_vars, cons
   inexact = abstract.reason();
   dims = tuple;
   dims.insert(dims.end(), image.begin(), image.end());
-  dims.insert(dims.end(), locals.begin(), locals.end());
+  for (const VarRef& local : locals) {  // those of several accesses may be the same
+    if (std::find(dims.begin(), dims.end(), local) == dims.end()) dims.push_back(local);
+  }
   dims.insert(dims.end(), unknowns.begin(), unknowns.end());
   params = free_variables({condition}, dims);
   within_budget(engine.state(), [&] {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "helve/ir/expr/build.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -190,6 +191,7 @@ Translator::Translator(const Engine& engine, const std::vector<VarRef>& dims, co
   for (const std::vector<VarRef>* vars : {&dims, &params}) {
     for (const VarRef& var : *vars) columns_.emplace(var.get(), static_cast<unsigned>(columns_.size()));
   }
+  HELVE_CHECK(columns_.size() + 1 == width_, "a variable of two dimensions");
   // Parameters are aligned by name, so the name says which variable it is.
   for (size_t i = 0; i < params.size(); ++i) {
     const std::string name = parameter_name(params[i]);

@@ -268,3 +268,48 @@ def test_places_are_a_part_of_the_program():
     assert 'y = T.alloc_shared((64,), "float32", offset=0)' in str(form)
     one, other = (helve.parse(two_phases(offset=offset)).function for offset in (0, 128))
     assert not _core.structural_equal(one, other)[0]
+
+
+# In each turn of ti two statements of the loop over i_1 write a part of Y; Q is written and never read.
+PARTS = '''
+@T.prim_func
+def main(A: T.Tensor((9, 3), "int32"), B: T.Tensor((1, 9, 3), "int32")):
+    with T.Kernel(1) as bx:
+        X = T.alloc_shared((3, 3, 3), "int32")
+        Y = T.alloc_shared((3, 3, 3), "int32")
+        Z = T.alloc_shared((9, 3), "int32")
+        v = T.alloc_shared((3, 3), "int32")
+        w = T.alloc_shared((3,), "int32")
+        Q = T.alloc_shared((3, 3), "int32")
+        for i in T.Parallel(9):
+            for l in T.vectorized(2):
+                Z[i, l] = A[i, l]
+        for l_1 in T.vectorized(2):
+            w[l_1] = 2
+        for ti in T.Parallel(3):
+            for l_2 in T.vectorized(2):
+                v[ti, l_2] = 0
+            for l_3 in T.vectorized(2):
+                Q[ti, l_3] = 1
+            for i_1 in T.Parallel(3):
+                for l_5 in T.vectorized(2):
+                    Y[ti, i_1, l_5] = A[ti * 3 + i_1, l_5]
+                Y[ti, i_1, 2] = A[ti * 3 + i_1, 2]
+                Z[ti * 3 + i_1, 1] = X[ti, i_1, 0]
+                partial = T.alloc_local((2,), "int32")
+                for l_6 in T.vectorized(2):
+                    partial[l_6] = 0
+                partial[0] = partial[0] + partial[1]
+                v[ti, i_1] = partial[0]
+        for i_2 in T.serial(3):
+            for r in T.Parallel(3):
+                for l_7 in T.vectorized(2):
+                    X[i_2, r, l_7] = Y[i_2, r, l_7] + T.min(v[i_2, r], 7)
+'''
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_a_loop_that_writes_a_part_ends_no_buffer(arch):
+    """Bytes of Y went to Q, as the part of one turn was taken for all of Y."""
+    helve.testing.check_stages(helve.parse(PARTS), lambda: [np.arange(27, dtype="int32").reshape(9, 3),
+                                                            np.zeros((1, 9, 3), "int32")], target="cuda", arch=arch)

@@ -99,7 +99,8 @@ std::string update_remedy(const Iterations& of, const Update& update) {
 /// A barrier orders two statements, and no statement with itself.
 std::string thread_remedy(const Pair& pair, const std::string& atomic) {
   const bool one = pair.first->stmt == pair.second->stmt;
-  const std::string first = one || (pair.first->write && pair.second->write) ? "give each thread elements of its own" : "";
+  const std::string first =
+      one || (pair.first->write && pair.second->write) ? "give each thread elements of its own" : "";
   const std::string second = !atomic.empty() ? "write " + atomic : one ? "" : "put T.sync_threads() between the two";
   return first + (first.empty() || second.empty() ? "" : ", or ") + second;
 }

@@ -51,6 +51,18 @@ TEST(IntegerSet, EmptinessAndSubsetsAgreeWithEnumeration) {
   EXPECT_LT(subsets, 140);
 }
 
+/// Accesses in one loop share its variable; a second one moved the parameters among what is quantified.
+TEST(IntegerSet, ALocalThatIsGivenTwiceIsOne) {
+  const VarRef e = make_var("e"), local = make_var("i"), parameter = make_var("p");
+  const Expr inside = both(le(int_imm(0), Expr(e)), less(Expr(e), int_imm(3)));
+  const Expr one = both(eq(Expr(e), Expr(parameter)), both(le(int_imm(0), Expr(local)), less(Expr(local), int_imm(3))));
+  ExactEngine engine;
+  for (const std::vector<VarRef>& locals : {std::vector<VarRef>{local}, std::vector<VarRef>{local, local}}) {
+    const IntegerSet written(engine, {e}, one, locals);
+    EXPECT_EQ(IntegerSet(engine, {e}, inside).is_subset_of(written).verdict, Verdict::Refuted) << locals.size();
+  }
+}
+
 TEST(IntegerSet, EqualitiesWithAQuotientAreExact) {
   const Expr x = Expr(kVars[0]), y = Expr(kVars[1]), z = Expr(kVars[2]);
   for (const int64_t divisor : {1, 2, 3, 7}) {

@@ -72,7 +72,8 @@ TEST(Build, OperandsOfTheWrongTypeAreRefused) {
             "error[HV0206]: an operand of 'if_then_else' is index, expected bool\n"
             "help: compare it, for example with '!= 0'");
   EXPECT_EQ(fault([] { apply(Op::Div, {var(kIndex), var(kInt32)}); }),
-            "error[HV0207]: '/' of two integers\nhelp: use '//' for floor division, as in subscripts, or T.cast one side to a float");
+            "error[HV0207]: '/' of two integers\nhelp: use '//' for floor division, as in subscripts, or T.cast one "
+            "side to a float");
 }
 
 TEST(Build, AZeroDivisorIsRefused) {
