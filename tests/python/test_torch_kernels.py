@@ -431,7 +431,10 @@ def test_autocast_gives_all_factors_one_dtype():
         z = ht.layer_norm(x.bfloat16(), w, w)
         c = ht.gemm(y, v, transpose_b=True)
         o = ht.attention(*(torch.randn(1, 2, 5, 64) for _ in range(3)))
-    assert {each.dtype for each in (y, z, c, o)} == {torch.bfloat16}
+        sums = ht.gemm(y, v, torch.zeros(8), transpose_b=True, dtype=torch.float32)
+        with pytest.raises(helve.Error, match="HV0108"):  # nor does PyTorch convert doubles
+            ht.gemm(y, v.double(), transpose_b=True)
+    assert {each.dtype for each in (y, z, c, o)} == {torch.bfloat16} and sums.dtype == torch.float32
     torch.testing.assert_close(c.float(), torch.nn.functional.rms_norm(x, (16,), eps=1e-6) @ v.T, rtol=0.05, atol=0.1)
     c.float().sum().backward()
     assert w.grad.dtype == v.grad.dtype == torch.float32

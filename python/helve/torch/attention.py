@@ -108,5 +108,5 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
     Raises:
         helve.Error: HV0108 for arguments that are not these, and for a gradient of heads of 256.
     """
-    q, k, v = under_autocast(q, q, k, v, lower=True)
+    q, k, v = under_autocast(None, q, k, v)
     return _attention(q, k, v, causal, scale)[0]

@@ -59,15 +59,19 @@ def checked(function: Callable) -> Callable:
     return body
 
 
-def under_autocast(like: torch.Tensor, *tensors: torch.Tensor | None,
-                   lower: bool = False) -> tuple[torch.Tensor | None, ...]:
-    """Where torch.autocast is on, tensors in one dtype, as the kernels need: that of `like`, or the one of autocast if
-    `lower`; where it is off, as they are."""
-    device = like.device.type
-    if not torch.is_autocast_enabled(device):
+_CONVERTED = (torch.float32, torch.float16, torch.bfloat16)  # by torch.autocast
+
+
+def under_autocast(dtype: torch.dtype | None, *tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    """Where torch.autocast is on, tensors in one dtype, as the kernels need: in autocast's own, if None is given.
+
+    Tensors of other types than 16-bit floats and float32 stay as they are, as PyTorch leaves them.
+    """
+    device = next((each.device.type for each in tensors if each is not None), None)
+    if device is None or not torch.is_autocast_enabled(device):
         return tensors
-    dtype = torch.get_autocast_dtype(device) if lower else like.dtype
-    return tuple(None if each is None else each.to(dtype) for each in tensors)
+    dtype = dtype or torch.get_autocast_dtype(device)
+    return tuple(each.to(dtype) if each is not None and each.dtype in _CONVERTED else each for each in tensors)
 
 
 def check_dtype(function: str, name: str, x: torch.Tensor, known: tuple[str, ...] = tuple(DTYPES)) -> str:

@@ -123,7 +123,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.
     Raises:
         helve.Error: HV0108 for tensors that are not these.
     """
-    (weight,) = under_autocast(x, weight)
+    (weight,) = under_autocast(x.dtype, weight)
     return _rms_norm(x, weight, eps)
 
 
@@ -143,5 +143,5 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     Raises:
         helve.Error: HV0108 for tensors that are not these.
     """
-    weight, bias = under_autocast(x, weight, bias)
+    weight, bias = under_autocast(x.dtype, weight, bias)
     return _layer_norm(x, weight, bias, eps)

@@ -145,10 +145,10 @@ def gemm(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None = None, res
     Raises:
         helve.Error: HV0108 for arguments that are not these.
     """
-    if a.is_floating_point() and a.dtype.itemsize > 1:
-        a, b, bias, residual = under_autocast(a, a, b, bias, residual, lower=True)
+    a, b = under_autocast(None, a, b)
     if dtype is None:
         dtype = a.dtype if a.dtype == torch.float16 else torch.bfloat16
+    bias, residual = under_autocast(dtype, bias, residual)
     rows = a.shape[:-1]
     if is_layer := b.dim() == 2 < a.dim() and not transpose_a:
         a, residual = a.flatten(0, -2), None if residual is None else residual.flatten(0, -2)
