@@ -11,7 +11,7 @@ from nvrtc import assert_fits_registers, needs_nvrtc
 import helve
 import helve.testing
 from helve import _core, kernels
-from helve.kernels.gemm_plan import GemmPlan, choices_by_rows, plan_gemm, plans_by_rows
+from helve.kernels.gemm_plan import GemmPlan, choices_by_rows, machine_of, plan_gemm, plans_by_rows
 
 TINY = {"tile": (64, 32), "depth": 32, "stages": 3, "blocks": 3}  # blocks take several tiles each
 ALL = {"bias": True, "activation": "relu", "residual": True}
@@ -144,8 +144,16 @@ def test_plans():
         "times as long")
     assert plan_gemm(64, 64, "bfloat16", tile=(64, 64), split=1).why == (
         "1 tile for 132 multiprocessors: 1 for the busiest, 0.0 in the mean")
-    older = plan_gemm(None, None, "bfloat16", arch="sm_80")
-    assert older.rows * older.columns <= 64 * older.threads
+
+
+@pytest.mark.parametrize("arch, depth, stages", [("sm_80", 32, 4), ("sm_86", 32, 3), ("sm_90", 64, 3)])
+def test_products_of_warps_leave_room_for_a_second_block(arch, depth, stages):
+    plan = plan_gemm(None, None, "bfloat16", arch=arch)
+    machine = machine_of(arch)
+    assert (plan.tile, plan.threads, plan.depth, plan.stages) == ((128, 128), 128, depth, stages)
+    assert plan.blocks == 2 * machine.processors
+    assert 2 * plan.stages * sum(plan.tile) * plan.depth * 2 <= machine.shared_bytes
+    assert plan_gemm(None, None, "bfloat16", arch=arch, tile=(256, 128)).threads == 256
 
 
 def test_plans_divide_many_terms_where_tiles_are_few():

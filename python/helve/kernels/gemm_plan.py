@@ -40,6 +40,12 @@ MOST_PARTS = 16
 LARGE = 8192  # what an extent that is not known counts as
 # Up to which results of a number of rows that is not known have tiles of their own.
 FEW_ROWS = (64, 128, 256, 384, 512, 1024)
+# Where products are those of warps, of 64 x 64 results each: a tile of four, two blocks a multiprocessor, so that the
+# products of one go on while the other copies and waits.
+OF_WARPS = (128, 128)
+RESIDENT_OF_WARPS = 2
+FEWEST_STAGES = 3
+SUMS = 128  # of a thread, in registers
 STAGES = 4
 MOST_STAGES = 8
 IN_FLIGHT = 144 * 1024  # bytes of factors under way that hide the latency of memory, for a block that runs alone
@@ -124,7 +130,12 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     def tiles(rows: int, columns: int) -> int:
         return products * -(-rows_of_all // rows) * -(-columns_of_all // columns)
 
-    depth = depth or ROW_BYTES // FACTORS[dtype]
+    shared_by = RESIDENT_OF_WARPS if not machine.group_products else 1  # blocks that a multiprocessor is to hold
+    room = machine.shared_bytes // shared_by - RESERVED
+    if depth is None:
+        depth = ROW_BYTES // FACTORS[dtype]
+        if shared_by > 1 and FEWEST_STAGES * sum(tile or OF_WARPS) * ROW_BYTES > room:
+            depth //= 2
     steps = max(1, -(-(LARGE if K is None else K) // depth))
 
     def work(shape: tuple[int, int], parts: int) -> int:
@@ -140,23 +151,27 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
         added = LAUNCH + PART * parts * rows_of_all * columns_of_all if parts > 1 else 0
         return max(work(shape, parts), least) + added * FACTORS["bfloat16"] // FACTORS[dtype]
 
-    def usual(rows: int) -> int:
-        return WARPGROUP * (2 if rows % 128 == 0 else 3 if rows % 192 == 0 and machine.group_products else 1)
+    def usual(rows: int, columns: int) -> int:
+        if not machine.group_products:
+            return WARPGROUP * -(-rows * columns // (OF_WARPS[0] * OF_WARPS[1]))
+        return WARPGROUP * (2 if rows % 128 == 0 else 3 if rows % 192 == 0 else 1)
 
-    held = 128 if machine.group_products else 64  # sums of a thread; warps hold their factors beside them
+    def is_held(rows: int, columns: int) -> bool:
+        return rows * columns <= SUMS * (usual(rows, columns) if machine.group_products else WARPGROUP)
+
     known = (BETWEEN if count == 1 and rows_of_all > FEW else []) + TILES
-    fit = [tile] if tile else [each for each in known if each[0] * each[1] <= held * usual(each[0])
-                               and each[0] < rows_of_all + LEAST_ROWS]
+    fit = [tile] if tile else [each for each in known if is_held(*each) and each[0] < rows_of_all + LEAST_ROWS]
     divisions = range(1, 1 + (1 if K is None or count != 1 else min(MOST_PARTS, steps))) if split is None else [split]
     choices = sorted(((parts, shape) for parts in divisions for shape in fit),
                      key=lambda each: (cost(each), work(each[1], each[0])))
     split, (rows, columns) = choices[0]
     why = (_filling(tiles(rows, columns) * split, machine.processors)
            + _against([(each, cost(each)) for each in choices]))
-    threads = threads or usual(rows)
+    threads = threads or usual(rows, columns)
     slot = (rows + columns) * depth * FACTORS[dtype]
     alone = tiles(rows, columns) * split <= machine.processors
-    stages = stages or (max(STAGES, min(MOST_STAGES, IN_FLIGHT // slot)) if alone else STAGES)
+    hidden = max(STAGES, min(MOST_STAGES, IN_FLIGHT // slot)) if alone else STAGES
+    stages = stages or (hidden if alone or shared_by == 1 else max(1, min(STAGES, room // slot)))
     slots = stages * slot + RESERVED
     resident = max(1, machine.shared_bytes // slots)
     high = -(-rows_of_all // rows)

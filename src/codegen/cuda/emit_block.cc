@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "helve/analysis/async_run.h"
+#include "helve/analysis/element_address.h"
 #include "helve/codegen/c/c_types.h"
 #include "helve/ir/tensor/buffer_layout.h"
 #include "helve/ir/tensor/region.h"
@@ -101,8 +102,9 @@ void KernelEmitter::copy_async(const TileOp& s) {
   const Region &src = s.region(0), &dst = s.region(1);
   const int64_t bytes = run_length(s) * src.buffer->dtype.bytes();
   const auto address = [&](const Region& region) {
-    const Element e = element(*region.buffer, region_begin(region));
-    return fmt::format("{} + {}", e.name, text(e.offset, c::precedence_of("+") + 1));
+    const Buffer& buffer = *region.buffer;
+    const Expr offset = address_of(buffer, region_begin(region), facts_).swizzled_by_digits(facts_);
+    return fmt::format("{} + {}", names_.of(&buffer, buffer.name), text(offset, c::precedence_of("+") + 1));
   };
   std::string operands = address(dst) + ", " + address(src);
   if (const Expr inside = begins_inside(src, facts_)) operands += ", " + text(inside, c::kConditional);
