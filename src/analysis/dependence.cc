@@ -5,12 +5,11 @@
 
 #include <algorithm>
 
+#include "access_pairs.h"
 #include "dependence_pairs.h"
 #include "helve/analysis/instance_pair.h"
 #include "helve/analysis/path_conditions.h"
 #include "helve/analysis/region_order.h"
-#include "helve/ir/tensor/visit.h"
-#include "hulls.h"
 
 namespace helve {
 
@@ -57,11 +56,7 @@ struct Class {
 class Finder {
  public:
   /// With `only`, dependences through that buffer, allocated around the region.
-  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only) {
-    walk(d_.function->body, [&](const Stmt& s) {
-      if (const Peer* peer = as<Peer>(s)) peers_.insert(peer->buffer.get());
-    });
-  }
+  explicit Finder(const Dependences& d, const Buffer* only = nullptr) : d_(d), only_(only) {}
 
   std::vector<Dependence> run() {
     classify();
@@ -102,32 +97,17 @@ class Finder {
     }
   }
 
-  /// The pairs of classes that may meet, each once.
-  std::vector<std::pair<size_t, size_t>> pairs() {
+  /// The pairs of classes that may conflict, each once.
+  std::vector<std::pair<size_t, size_t>> pairs() const {
     PathFacts facts(d_.model);
     std::vector<const Access*> all;
     for (const Class& c : classes_) all.push_back(&access(c));
-    std::vector<std::pair<size_t, size_t>> out = intersecting_hulls(all, facts);
-    for (size_t i = 0; i < all.size(); ++i) {
-      for (size_t k = i + 1; k < all.size(); ++k) {
-        if (all[i]->buffer != all[k]->buffer && may_share(*all[i]->buffer, *all[k]->buffer)) out.emplace_back(i, k);
-      }
-    }
-    return out;
-  }
-
-  /// May two buffers be, or hold, one memory?
-  bool may_share(const Buffer& a, const Buffer& b) const {
-    if (a.offset && b.offset) return true;
-    if (peers_.contains(&a) || peers_.contains(&b)) return a.scope == b.scope;
-    return may_overlap(d_.function->may_alias, &a, &b);
+    return conflicting_pairs(all, SharedNames(*d_.function), facts);
   }
 
   void add(const Class& one, const Class& other) {
     const Access &a = access(one), &b = access(other);
-    if (!a.write && !b.write) return;
     const bool alike = a.buffer == b.buffer && a.write && b.write && a.mode == b.mode;
-    if (alike && is_atomic(a.mode)) return;
     add(one.statement, other.statement, &a, &b, alike && is_update(a.mode));
   }
 
@@ -151,7 +131,6 @@ class Finder {
   const Buffer* const only_;
   std::vector<Dependence> out_;
   std::vector<Class> classes_;
-  std::unordered_set<const Buffer*> peers_;
 };
 
 }  // namespace

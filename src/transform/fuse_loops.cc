@@ -6,8 +6,9 @@
 //          for v in T.serial(n): part[0] = part[0] + x[v]         x[v] = A[v]
 //                                                                 part[0] = part[0] + x[v]
 // Iterations of the fused loop touch disjoint elements of every buffer that one of the two loops writes and both use,
-// so each element sees the same accesses in the same order as before: the cheap test of analysis/stepped.h is all that
-// is asked, of every two loops of a sequence, since lowered loops that it does not decide are rarely worth a query.
+// so each element sees the same accesses in the same order as before. That is asked of analysis/stepped.h for every two
+// loops of a sequence, and on purpose of nothing finer: what only the relations of analysis/dependence.h allow are
+// loops over parts of one buffer, as the halves of a row, and fused they are no longer vectorized.
 // (Other subscripts are other memory: analysis/parameter_strides.h.) Scheduled loops stay apart.
 #include <algorithm>
 #include <unordered_map>

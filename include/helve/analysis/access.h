@@ -65,6 +65,14 @@ struct Access {
   Path path;
 };
 
+/// Does it matter, of two accesses to one element, which is made first, or that they are not made at once? One of them
+/// writes; atomic updates by one operator commute. For whatever describes an access.
+template <class A, class B>
+bool conflict(const A& a, const B& b) {
+  const bool commute = a.write && b.write && a.buffer == b.buffer && a.mode == b.mode && is_atomic(a.mode);
+  return (a.write || b.write) && !commute;
+}
+
 /// The access as the user wrote it: "A[i, 0:n]".
 std::string text_of(const Access& access);
 

@@ -215,8 +215,7 @@ ConflictQueries::ConflictQueries(const FunctionRef& f, AccessTable& table, Separ
 bool ConflictQueries::may_conflict(const BlockAccess& a, const BlockAccess& b) const {
   if (separator_ == Separator::Fence) return a.write && !a.in_async_proxy && b.in_async_proxy;
   if (separator_ == Separator::Arrival) return a.write && a.in_async_proxy && is_global(*a.buffer);
-  if (a.write && b.write) return a.mode != b.mode || !is_atomic(a.mode);
-  return a.write || b.write;
+  return conflict(a, b);
 }
 
 bool ConflictQueries::places_apart(AccessId a, AccessId b, bool carried) const {

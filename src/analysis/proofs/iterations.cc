@@ -2,12 +2,10 @@
 // Hulls of subscripts, equal subscripts (analysis/stepped.h) and operations that commute leave few pairs.
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
 
 #include "helve/analysis/stepped.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/visit.h"
-#include "hulls.h"
 #include "iterations.h"
 
 namespace helve::proofs {
@@ -42,42 +40,13 @@ bool shared(const Iterations& of, const Buffer& buffer) {
   return home->second.size() <= of.at || home->second[of.at] != of.loop.back();
 }
 
-bool repeats(const Access& a, const Access& b) {
-  if (a.buffer != b.buffer || a.write != b.write || a.visit != b.visit || a.path != b.path) return false;
-  for (size_t d = 0; d < a.ranges.size(); ++d) {
-    if (!same_expr(a.ranges[d].begin, b.ranges[d].begin) || !same_expr(a.ranges[d].extent, b.ranges[d].extent))
-      return false;
-  }
-  return true;
-}
-
 std::vector<const Access*> accesses(const Iterations& of) {
   std::vector<const Access*> out;
-  std::unordered_map<size_t, std::vector<const Access*>> by_visit;  // repetitions are within one visit of a statement
   for (size_t i = of.first; i < of.last; ++i) {
     const Access& t = of.model.accesses[i];
-    if (!shared(of, *t.buffer)) continue;
-    std::vector<const Access*>& known = by_visit[t.visit];
-    if (std::any_of(known.begin(), known.end(), [&](const Access* other) { return repeats(t, *other); })) continue;
-    known.push_back(&t);
-    out.push_back(&t);
+    if (shared(of, *t.buffer)) out.push_back(&t);
   }
   return out;
-}
-
-/// Accesses of two buffers that may share memory.
-void add_aliases(const Iterations& of, const std::vector<const Access*>& all,
-                 std::vector<std::pair<size_t, size_t>>& pairs) {
-  for (size_t i = 0; i < all.size(); ++i) {
-    for (size_t k = i + 1; k < all.size(); ++k) {
-      const Buffer *a = all[i]->buffer.get(), *b = all[k]->buffer.get();
-      if (a != b && may_overlap(of.model.function->may_alias, a, b)) pairs.emplace_back(i, k);
-    }
-  }
-}
-
-bool commute(const Access& a, const Access& b) {
-  return a.buffer == b.buffer && a.write && b.write && a.mode == b.mode && is_atomic(a.mode);
 }
 
 /// The variable of this loop by which `e` differs between iterations, if that alone decides, with a constant factor.
@@ -132,22 +101,21 @@ std::vector<size_t> replica_axes(const Iterations& of, const MeshTensor& tensor)
   return out;
 }
 
-std::vector<Pair> conflicts(const Iterations& of, PathFacts& facts) {
+std::vector<Pair> conflicts(const Iterations& of, const SharedNames& names, PathFacts& facts) {
   std::vector<Pair> out;
   const std::vector<const Access*> all = accesses(of);
   const std::vector<Alike> groups = alike(all);
   std::vector<const Access*> firsts;
   for (const Alike& group : groups) firsts.push_back(all[group.first]);
-  std::vector<std::pair<size_t, size_t>> pairs = intersecting_hulls(firsts, facts);
-  if (!of.model.function->may_alias.empty()) add_aliases(of, firsts, pairs);
+  std::vector<std::pair<size_t, size_t>> pairs = conflicting_pairs(firsts, names, facts);
   for (auto& [i, k] : pairs) std::tie(i, k) = std::pair(groups[i].first, groups[k].first);
   for (const Alike& group : groups) {
-    if (group.second != group.first && all[group.first]->write) pairs.emplace_back(group.first, group.second);
+    const Access &one = *all[group.first], &other = *all[group.second];
+    if (one.visit != other.visit && conflict(one, other)) pairs.emplace_back(group.first, group.second);
   }
   std::sort(pairs.begin(), pairs.end());
   for (const auto& [i, k] : pairs) {
     const Access &a = *all[i], &b = *all[k];
-    if (commute(a, b) || (!a.write && !b.write)) continue;
     if (in_blocks(of, a, b) && replica_axes(of, *a.placed).empty())
       continue;  // of two cores, whose blocks are disjoint
     if (a.buffer != b.buffer || !forced_apart(of, a, b)) out.push_back({&a, &b});

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "access_pairs.h"
 #include "query.h"
 
 namespace helve::proofs {
@@ -31,7 +32,7 @@ struct Pair {
 
 /// The pairs that may conflict: in memory that the iterations share, at least one a write. In program order of the
 /// first access, then of the second; of equivalent pairs only the first.
-std::vector<Pair> conflicts(const Iterations& of, PathFacts& facts);
+std::vector<Pair> conflicts(const Iterations& of, const SharedNames& names, PathFacts& facts);
 
 /// Are both accesses to tiles of the cores' own blocks of one tensor?
 bool in_blocks(const Iterations& of, const Access& a, const Access& b);

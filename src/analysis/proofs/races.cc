@@ -17,8 +17,9 @@ namespace {
 
 class LoopRace {
  public:
-  LoopRace(const AccessModel& model, const IndependentLoop& loop, PathFacts& facts, Budget& budget)
-      : of_(model, loop), facts_(facts), budget_(budget) {}
+  LoopRace(const AccessModel& model, const IndependentLoop& loop, const SharedNames& names, PathFacts& facts,
+           Budget& budget)
+      : of_(model, loop), names_(names), facts_(facts), budget_(budget) {}
 
   Proof run() {
     Proof proof;
@@ -29,7 +30,7 @@ class LoopRace {
                     join(of_.step.vars, ", ", [](const VarRef& v) { return v->name; }));
     proof.verdict = ProofVerdict::Proved;
     if (trivial()) return proof;
-    for (const Pair& pair : conflicts(of_, facts_)) {
+    for (const Pair& pair : conflicts(of_, names_, facts_)) {
       ask(pair, proof);
       if (proof.verdict == ProofVerdict::Refuted) break;
     }
@@ -168,6 +169,7 @@ class LoopRace {
   }
 
   const Iterations of_;
+  const SharedNames& names_;
   PathFacts& facts_;
   Budget& budget_;
   std::unordered_set<const Buffer*> warned_;
@@ -177,7 +179,8 @@ class LoopRace {
 
 std::vector<Proof> prove_races(const AccessModel& model, PathFacts& facts, Budget& budget) {
   std::vector<Proof> out;
-  for (const IndependentLoop& loop : model.loops) out.push_back(LoopRace(model, loop, facts, budget).run());
+  const SharedNames names(*model.function);
+  for (const IndependentLoop& loop : model.loops) out.push_back(LoopRace(model, loop, names, facts, budget).run());
   return out;
 }
 

@@ -152,8 +152,7 @@ Legality check_iterations(const Rewrite& rewrite) {
           const bool placed =
               rewrite.staged.contains(buffer) || rewrite.moved.contains(buffer) || rewrite.buffers.contains(buffer);
           if (!merged && !placed && !rewrite.partial(buffer)) continue;
-          if (!all[a].write && !all[b].write) continue;
-          if (is_atomic(all[a].mode) && all[a].mode == all[b].mode) continue;
+          if (!conflict(all[a], all[b])) continue;
           if (worsen(out, Meeting(rewrite, i, k).run(all[a], all[b]))) return out;
         }
       }

@@ -1,7 +1,7 @@
-// Pairs of accesses to one buffer that may overlap.
-// In each dimension a sweep over the begins of hulls finds the pairs that intersect there; those of the dimension with
-// the fewest are compared in the others.
-#include "hulls.h"
+// Pairs of accesses that may touch one element and conflict.
+// Of one buffer, a sweep over the begins of hulls finds in each dimension the pairs that intersect there; those of the
+// dimension with the fewest are compared in the others.
+#include "access_pairs.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,6 +11,7 @@
 
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/equal.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/support/hash.h"
 
 namespace helve {
@@ -126,9 +127,11 @@ std::vector<Alike> alike(const std::vector<const Access*>& accesses) {
   return out;
 }
 
-std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<const Access*>& accesses,
-                                                          PathFacts& facts) {
-  std::vector<std::pair<size_t, size_t>> out;
+namespace {
+
+/// Adds the pairs of accesses to one buffer.
+void add_intersecting(const std::vector<const Access*>& accesses, PathFacts& facts,
+                      std::vector<std::pair<size_t, size_t>>& out) {
   // Coordinates are elements or tiles, of the tensor or of a core's block of it.
   using Kind = std::tuple<bool, const MeshTensor*>;
   std::map<const Buffer*, std::map<Kind, std::vector<Placed>>> buffers;
@@ -136,12 +139,12 @@ std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<cons
   for (const Access* t : accesses) ++count[t->buffer.get()];
   for (size_t i = 0; i < accesses.size(); ++i) {
     const Access& t = *accesses[i];
-    if (t.write) out.emplace_back(i, i);
+    if (conflict(t, t)) out.emplace_back(i, i);
     if (count.at(t.buffer.get()) == 1) continue;  // meets nothing else, wherever it is
     buffers[t.buffer.get()][{t.tiles, t.placed}].push_back({i, t.write, box_of(t, facts.after(t.path))});
   }
   const auto add = [&](size_t i, size_t k) {
-    if (accesses[i]->write || accesses[k]->write) out.emplace_back(std::min(i, k), std::max(i, k));
+    if (conflict(*accesses[i], *accesses[k])) out.emplace_back(std::min(i, k), std::max(i, k));
   };
   for (const auto& [buffer, kinds] : buffers) {
     for (auto kind = kinds.begin(); kind != kinds.end(); ++kind) {
@@ -161,6 +164,32 @@ std::vector<std::pair<size_t, size_t>> intersecting_hulls(const std::vector<cons
         if (intersect(boxes[i].box, boxes[k].box)) add(boxes[i].at, boxes[k].at);
         return true;
       });
+    }
+  }
+}
+
+}  // namespace
+
+SharedNames::SharedNames(const Function& f) : function_(f) {
+  walk(f.body, [&](const Stmt& s) {
+    if (const Peer* peer = as<Peer>(s)) peers_.insert(peer->buffer.get());
+  });
+}
+
+bool SharedNames::may_share(const Buffer& a, const Buffer& b) const {
+  if (a.offset && b.offset) return true;
+  if (peers_.contains(&a) || peers_.contains(&b)) return a.scope == b.scope;
+  return may_overlap(function_.may_alias, &a, &b);
+}
+
+std::vector<std::pair<size_t, size_t>> conflicting_pairs(const std::vector<const Access*>& accesses,
+                                                         const SharedNames& names, PathFacts& facts) {
+  std::vector<std::pair<size_t, size_t>> out;
+  add_intersecting(accesses, facts, out);
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    for (size_t k = i + 1; k < accesses.size(); ++k) {
+      const Access &a = *accesses[i], &b = *accesses[k];
+      if (a.buffer != b.buffer && conflict(a, b) && names.may_share(*a.buffer, *b.buffer)) out.emplace_back(i, k);
     }
   }
   return out;
