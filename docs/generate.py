@@ -38,6 +38,7 @@ KINDS = {
     "Integer": "integer constant",
     "Flag": "True or False",
     "Text": "string constant",
+    "Axes": "name of an axis, or a tuple of them",
     "Layout": "layout, or its text",
     "Barriers": "array of mbarriers, whole",
 }

@@ -83,7 +83,8 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
     case ParamKind::Coord: return py::cast<std::vector<Expr>>(value);
     case ParamKind::Integer: return py::cast<int64_t>(value);
     case ParamKind::Flag: return py::cast<bool>(value);
-    case ParamKind::Text: return py::cast<std::string>(value);
+    case ParamKind::Text:
+    case ParamKind::Axes: return py::cast<std::string>(value);
     case ParamKind::Layout: return py::cast<Layout>(value);
     case ParamKind::Barriers:
       if (value.is_none()) return false;

@@ -20,6 +20,7 @@ const char* name_of(ParamKind kind) {
     case ParamKind::Integer: return "Integer";
     case ParamKind::Flag: return "Flag";
     case ParamKind::Text: return "Text";
+    case ParamKind::Axes: return "Axes";
     case ParamKind::Layout: return "Layout";
     case ParamKind::Barriers: return "Barriers";
   }

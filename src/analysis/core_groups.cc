@@ -3,7 +3,10 @@
 #include "helve/analysis/core_groups.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "helve/arith/simplify.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -17,11 +20,31 @@ int64_t product(const std::vector<int64_t>& extents, size_t from) {
   return out;
 }
 
+bool has(uint64_t axes, size_t axis) { return (axes >> axis & 1) != 0; }
+
+size_t first_of(uint64_t axes) { return static_cast<size_t>(std::countr_zero(axes)); }
+
 }  // namespace
 
-std::optional<size_t> axis_of(const TileOp& collective, const MeshShape& mesh) {
+uint64_t axes_of(const TileOp& collective, const MeshShape& mesh) {
   const std::string* axis = collective.axis();
-  return axis ? mesh.axis(*axis) : std::nullopt;
+  const std::optional<uint64_t> axes = axes_named(mesh, axis ? *axis : "all");
+  HELVE_CHECK(axes, "a collective over axes that are not those of the mesh");
+  return *axes;
+}
+
+std::vector<Expr> member_coordinates(uint64_t axes, const MeshShape& mesh, const std::vector<VarRef>& core,
+                                     const Expr& member) {
+  std::vector<Expr> out(core.begin(), core.end()), extents;
+  for (size_t a = 0; a < mesh.extents.size(); ++a) {
+    if (has(axes, a)) extents.push_back(int_imm(mesh.extents[a]));
+  }
+  const std::vector<Expr> digits = unravel(member, extents);
+  size_t next = 0;
+  for (size_t a = 0; a < mesh.extents.size(); ++a) {
+    if (has(axes, a)) out[a] = extents.size() == 1 ? member : simplify(digits[next++]);
+  }
+  return out;
 }
 
 Expr core_number(const std::vector<Expr>& core, const MeshShape& mesh, size_t axis) {
@@ -36,7 +59,7 @@ CoreSpan span_of_collectives(const Kernel& kernel, const MeshShape& mesh) {
   size_t axis = mesh.extents.size();
   walk(kernel.body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
-    if (op && op->row().is_collective()) axis = std::min(axis, axis_of(*op, mesh).value_or(0));
+    if (op && op->row().is_collective()) axis = std::min(axis, first_of(axes_of(*op, mesh)));
   });
   HELVE_CHECK(axis < mesh.extents.size(), "a kernel without collectives");
   return {axis, product(mesh.extents, axis)};
@@ -49,17 +72,14 @@ CoreSync core_sync(const Kernel& kernel, const MeshShape& mesh, int64_t cluster_
 }
 
 CoreGroup group_of(const TileOp& collective, const MeshShape& mesh, const std::vector<VarRef>& core, CoreSpan span) {
-  const std::optional<size_t> axis = axis_of(collective, mesh);
-  HELVE_CHECK(axis.value_or(0) >= span.axis, "a span of cores that does not hold the group");
-  const Expr number = core_number({core.begin(), core.end()}, mesh, span.axis);
-  Expr first = int_imm(0), place = int_imm(0);
+  const uint64_t axes = axes_of(collective, mesh);
+  HELVE_CHECK(axes == 0 || first_of(axes) >= span.axis, "a span of cores that does not hold the group");
+  CoreGroup out{group_size(mesh, axes), int_imm(0), int_imm(0)};
   for (size_t a = span.axis; a < mesh.extents.size(); ++a) {
-    const Expr extent = int_imm(mesh.extents[a]);
-    first = first * extent + (axis == a ? int_imm(0) : Expr(core[a]));
-    if (axis != a) place = place * extent + Expr(core[a]);
+    Expr& number = has(axes, a) ? out.me : out.place;
+    number = number * int_imm(mesh.extents[a]) + Expr(core[a]);
   }
-  if (!axis) return {mesh.size(), 1, int_imm(0), number, int_imm(0)};
-  return {mesh.extents[*axis], product(mesh.extents, *axis + 1), first, Expr(core[*axis]), place};
+  return out;
 }
 
 }  // namespace helve

@@ -63,7 +63,8 @@ Pairs of_parts(const TileOp& op, const Region& part, const Region& whole, int64_
 }
 
 int64_t cores_of(const TileOp& op, const MeshShape& mesh) {
-  return op.axis() ? group_size(mesh, *op.axis()).value_or(mesh.size()) : mesh.size();
+  const std::optional<uint64_t> axes = op.axis() ? axes_named(mesh, *op.axis()) : std::nullopt;
+  return axes ? group_size(mesh, *axes) : mesh.size();
 }
 
 std::optional<Pairs> of_tile(const TileOp& op, const Function& f) {

@@ -270,7 +270,7 @@ class CollectiveCode final : public StmtCode {
     std::vector<int64_t> ids;
     for (Frame* core : cores) ids.push_back(group_of(scope_.mesh(), axis_, core->rank, operands_.span));
     for (const CoreSet& group : partition(cores, ids)) {
-      HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), axis_),
+      HELVE_CHECK(static_cast<int64_t>(group.size()) == group_size(scope_.mesh(), *axes_named(scope_.mesh(), axis_)),
                   "a part of a group entered a collective");
       if (synchronises_) synchronise(group);
       function_(operands_, group, scope_);

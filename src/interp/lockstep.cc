@@ -24,16 +24,17 @@ void synchronise(const CoreSet& cores) {
 }
 
 int64_t group_of(const MeshShape& mesh, const std::string& axis, int64_t rank, const Span& span) {
-  if (axis == "all") return 0;
   if (axis == kNoAxis) return rank;
-  const std::optional<size_t> position = mesh.axis(axis);
-  if (!position) {
+  const std::optional<uint64_t> axes = axes_named(mesh, axis);
+  if (!axes) {
     const auto name = [](const std::string& n) { return n; };
     throw UserError(Code::UnknownMeshAxis, span, {{"axis", axis}, {"axes", join(mesh.names, ", ", name) + ", all"}});
   }
-  int64_t stride = 1;
-  for (size_t d = *position + 1; d < mesh.extents.size(); ++d) stride *= mesh.extents[d];
-  return rank - rank / stride % mesh.extents[*position] * stride;
+  int64_t first = rank, stride = 1;
+  for (size_t d = mesh.extents.size(); d-- > 0; stride *= mesh.extents[d]) {
+    if ((*axes >> d & 1) != 0) first -= rank / stride % mesh.extents[d] * stride;
+  }
+  return first;
 }
 
 void require_uniform(const StmtCode& code, const MeshShape& mesh, const CoreSet& cores,

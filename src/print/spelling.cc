@@ -133,7 +133,8 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
     case ParamKind::Integer: return op.integer(i) == std::get<int64_t>(param.fallback);
     case ParamKind::Flag: return op.flag(i) == std::get<bool>(param.fallback);
     case ParamKind::Barriers: return !op.is_region(i);
-    case ParamKind::Text: return op.text(i) == std::get<std::string_view>(param.fallback);
+    case ParamKind::Text:
+    case ParamKind::Axes: return op.text(i) == std::get<std::string_view>(param.fallback);
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut:
@@ -142,6 +143,11 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
     case ParamKind::Coord: return false;
   }
   __builtin_unreachable();
+}
+
+std::string Spelling::axes(const std::string& names) {
+  const std::vector<std::string> each = names_of_axes(names);
+  return each.size() == 1 ? quoted(names) : "(" + join(each, ", ", [](const std::string& n) { return quoted(n); }) + ")";
 }
 
 std::string Spelling::operand(const TileOp& op, size_t i) {
@@ -155,6 +161,7 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::Integer: return std::to_string(op.integer(i));
     case ParamKind::Flag: return op.flag(i) ? "True" : "False";
     case ParamKind::Text: return quoted(op.text(i));
+    case ParamKind::Axes: return axes(op.text(i));
     case ParamKind::Layout: return quoted(to_string(op.layout(i)));
     case ParamKind::Barriers: return op.is_region(i) ? region(op.region(i)) : "None";
   }

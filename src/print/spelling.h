@@ -34,6 +34,8 @@ class Spelling {
 
   std::string subscript(const Buffer& buffer, const std::vector<Expr>& indices);
   std::string region(const Region& region);
+  /// Axes of the mesh: a name, or a tuple of them.
+  static std::string axes(const std::string& names);
 
   /// The annotation of a parameter.
   std::string tensor_type(const Buffer& buffer);

@@ -51,20 +51,6 @@ BufferRef on_other_core(const BufferRef& source) {
   return BufferRef(out);
 }
 
-std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core,
-                                        const Expr& member) {
-  Coordinates out(core.begin(), core.end());
-  if (const std::optional<size_t> axis = axis_of(op, mesh)) {
-    out[*axis] = member;
-    return out;
-  }
-  std::vector<Expr> extents;
-  for (const int64_t extent : mesh.extents) extents.push_back(int_imm(extent));
-  out = unravel(member, extents);
-  for (Expr& coordinate : out) coordinate = simplify(coordinate);
-  return out;
-}
-
 namespace {
 
 class Exchange {
@@ -123,7 +109,7 @@ class Exchange {
   }
 
   Expr element_of(const Expr& member, const Coordinates& at, std::vector<Stmt>& before) const {
-    return element_(coordinates_of_member(op_, mesh_, core_, member), member, region_indices(src_, at), before);
+    return element_(member_coordinates(axes_of(op_, mesh_), mesh_, core_, member), member, region_indices(src_, at), before);
   }
 
   Stmt move(const Expr& member, const Coordinates& from, const Coordinates& to) const {

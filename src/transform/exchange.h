@@ -27,10 +27,6 @@ using MemberElement = std::function<Expr(const std::vector<Expr>& core, const Ex
 /// A buffer for T.peer of this one.
 BufferRef on_other_core(const BufferRef& source);
 
-/// The coordinates of a member of the group of a collective, seen from the core with these coordinates.
-std::vector<Expr> coordinates_of_member(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core,
-                                        const Expr& member);
-
 /// The loop for a collective that moves values: T.comm.put changes the destination of one core, all others that of
 /// every core. Sums are in the order of the members, so that results equal those of other targets.
 Stmt exchange(const TileOp& op, const MeshShape& mesh, const std::vector<VarRef>& core, const ThreadLoop& loop,

@@ -14,6 +14,7 @@
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/text.h"
 
 namespace helve {
 
@@ -71,7 +72,7 @@ PushBuffers::PushBuffers(const Kernel& kernel, const MeshShape& mesh, int64_t of
     return out;
   };
   for (auto& [key, buffer] : buffers_) {
-    const std::string& axis = key.first;
+    const std::string axis = join(names_of_axes(key.first), "_", [](const std::string& name) { return name; });
     buffer.arrivals = place(make_buffer("arrivals_" + axis, {TypeCode::UInt, 64}, MemoryScope::Shared, {int_imm(2)}));
     buffer.slots = place(make_buffer("slots_" + axis, dtypes.at(key), MemoryScope::Shared,
                                      {int_imm(2), int_imm(buffer.members), int_imm(buffer.count)}));
@@ -112,7 +113,7 @@ Stmt PushBuffers::push(const TileOp& op) const {
     std::vector<Expr> from = unravel(at[1], source->shape);
     for (Expr& index : from) index = simplify(index);
     const std::vector<Expr> to = {floor_mod(cast(half_of(buffer, loop.tx), kIndex), int_imm(2)), me, at[1]};
-    return seq({peer(there, buffer.slots, coordinates_of_member(op, mesh_, kernel_.vars, at[0])),
+    return seq({peer(there, buffer.slots, member_coordinates(axes_of(op, mesh_), mesh_, kernel_.vars, at[0])),
                 tile_op(TileOpcode::StAsync, {element(source, from), element(there, to), whole_region(buffer.arrivals)},
                         op.span)});
   });

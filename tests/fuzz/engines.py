@@ -144,9 +144,14 @@ def check(call, effort=Effort()):  # noqa: B008  frozen
     return failure
 
 
+def mesh_of(call):
+    """The mesh of a call, or None."""
+    return helve.Mesh(tuple(call.mesh), p.AXES[: max(len(call.mesh), 2)]) if call.mesh else None
+
+
 def examine(call, effort):
     """(the first Failure or None, the last stage for the oldest architecture that has all, or None)."""
-    mesh = helve.Mesh(tuple(call.mesh)) if call.mesh else None
+    mesh = mesh_of(call)
     try:
         function = helve.parse(plain(call.text))
         of_arch = {each.arch: helve.parse(plain(call.text, each.arch)) for each in PIPELINES if each.arch}

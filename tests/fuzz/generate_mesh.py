@@ -6,11 +6,26 @@ under uniform conditions, under control flow that coordinates on the other axis 
 made equal, and in the host body between kernels.
 """
 
+import itertools
+import math
+
 import program as p
 import scalars
 from generate import Generator, spell
 
-NAMES = ("x", "y")
+NAMES = p.AXES
+
+
+def sets_of_axes(mesh):
+    """The sets of axes of the collectives where all cores come: single ones, pairs of a mesh of three, all."""
+    names = NAMES[: len(mesh)]
+    pairs = list(itertools.combinations(names, 2)) if len(mesh) > 2 else []
+    return [*names, *pairs, "all"]
+
+
+def is_over(axis, name):
+    """Is `name` among the axes of a collective?"""
+    return axis == "all" or name in axis
 
 
 class MeshGenerator(Generator):
@@ -19,12 +34,15 @@ class MeshGenerator(Generator):
     def program(self):
         rng = self.rng
         self.mesh = [rng.randint(1, 3), rng.randint(1, 3)]
+        if rng.random() < 0.25:
+            self.mesh.append(rng.randint(1, 2))
         self.placements = []
         self.kinds = [d for d in self.kinds if d != "bool"] or ["float32"]
         self.pool = [min(n, 6) for n in self.pool]
         self.work = []
-        self.meets = ["x", "y", "all"]  # axes whose groups come to this place whole
-        inputs = [self.sharded(rng.random() < 0.3) for _ in range(rng.randint(1, 2))] if rng.random() < 0.85 else []
+        self.meets = sets_of_axes(self.mesh)  # axes whose groups come to this place whole
+        placed = len(self.mesh) == 2 and rng.random() < 0.85  # what annotates tensors has rows and columns
+        inputs = [self.sharded(rng.random() < 0.3) for _ in range(rng.randint(1, 2))] if placed else []
         plain = [self.param(self.shape(rng.choice([1, 2])), self.dtype()) for _ in range(0 if inputs else 1)]
         if rng.random() < 0.3:
             self.scalar_param()
@@ -46,7 +64,7 @@ class MeshGenerator(Generator):
         rng = self.rng
         shape = [rng.randint(1, 9) for _ in range(rng.choice([1, 2, 2, 3]))]
         sharding = {}
-        for axis in NAMES:
+        for axis in NAMES[:2]:
             if everywhere or rng.random() < 0.7:
                 sharding[axis] = rng.randrange(len(shape))
         buffer = self.declare(self.fresh("A"), shape, self.dtype(), "param")
@@ -79,7 +97,7 @@ class MeshGenerator(Generator):
     # -- collectives --------------------------------------------------------------------------------------------------
 
     def group(self, axis):
-        return self.mesh[0] * self.mesh[1] if axis == "all" else self.mesh[NAMES.index(axis)]
+        return math.prod(n for name, n in zip(NAMES, self.mesh) if is_over(axis, name))
 
     def whole_or_part(self, buffer):
         """A region for a collective and its shape."""
@@ -206,7 +224,7 @@ class MeshGenerator(Generator):
         axis = rng.choice(self.meets)
         head, number, limit = self.agreed(axis)
         known, meets, values = list(self.buffers), self.meets, len(self.values)
-        self.meets = meets if axis == "all" else [axis]
+        self.meets = meets if axis == "all" else [each for each in meets if set(each) <= set(axis)]
         self.depth += 1
         kind = rng.choice(["if", "for", "while"])
         if kind == "if":
@@ -228,8 +246,9 @@ class MeshGenerator(Generator):
     def agreed(self, axis):
         """(statements before, an index that is equal in each group over the axis, a number that it rarely passes)."""
         rng = self.rng
-        if axis != "all" and rng.random() < 0.4:
-            other = 1 - NAMES.index(axis)
+        others = [d for d in range(len(self.mesh)) if not is_over(axis, NAMES[d])]
+        if others and rng.random() < 0.4:
+            other = rng.choice(others)
             return [], self.core[other], self.mesh[other]
         kinds = [rng.choice(["shared", "fragment"]) for _ in range(2)]
         own, common = (self.declare(self.fresh("D"), [1], "int32", kind) for kind in kinds)
@@ -326,7 +345,7 @@ class MeshGenerator(Generator):
     def own_result(self, result):
         """Each core writes its own part of a tensor that is not sharded."""
         rng = self.rng
-        shape = self.shapes[result][2:]
+        shape = self.shapes[result][len(self.mesh) :]
         variables = [p.Var(self.fresh("i")) for _ in shape]
         known = len(self.indices)
         self.indices += [(v, 0, n - 1) for v, n in zip(variables, shape)]
@@ -367,16 +386,16 @@ class MeshGenerator(Generator):
             variables = [p.Var(self.fresh("w")) for _ in counts]
             self.indices += [(v, 0, max(n - 1, 0)) for v, n in zip(variables, counts)]
             if not outputs and rng.random() < 0.3:  # work of its own for each mesh row, or column
-                axis = rng.choice(NAMES)
-                self.meets = [axis]
-                counts = [p.Apply("min", "index", [self.core[1 - NAMES.index(axis)], p.index(counts[0])])]
+                own = rng.randrange(len(self.mesh))
+                self.meets = [name for d, name in enumerate(NAMES[: len(self.mesh)]) if d != own]
+                counts = [p.Apply("min", "index", [self.core[own], p.index(counts[0])])]
             body = self.fill_some(rng.randint(1, 3)) + self.phases(rng.randint(1, 5), inputs, 1)
-            self.meets = ["x", "y", "all"]
+            self.meets = sets_of_axes(self.mesh)
             if outputs:
                 body += self.write_tile(outputs[0], variables)
             head = [p.For("Persistent", variables, [0] * len(counts), list(counts), body)]
             self.buffers = outside
-            del self.indices[known + 2 :]
+            del self.indices[known + len(self.mesh) :]
             head += self.fill_some(1) + self.own_result(result)
         else:
             head = self.fill_some(rng.randint(1, 3)) + self.phases(rng.randint(2, 6), inputs)
@@ -417,9 +436,9 @@ class MeshGenerator(Generator):
             first += self.first_contents(g, [])
             self.buffers.append(g)
         flag = self.declare(self.fresh("G"), [1], "int32", "global") if rng.random() < 0.5 else None
-        axis = rng.choice(NAMES)
+        axis = rng.choice(NAMES[: len(self.mesh)])
         if flag:
-            other = p.Cast("int32", self.core[1 - NAMES.index(axis)])
+            other = p.Cast("int32", self.core[rng.choice([d for d in range(len(self.mesh)) if NAMES[d] != axis])])
             value = rng.choice([other, p.Apply("&", "int32", [self.stored("int32", 1), p.Const("int32", 1)])])
             first.append(p.Store(flag, [p.index(0)], value))
         body = [*map(p.Alloc, [*mine, flag] if flag else mine), p.Kernel(self.core, list(self.mesh), first)]
@@ -441,7 +460,7 @@ class MeshGenerator(Generator):
             fills = [s for g in fresh for s in self.first_contents(g, [])]
             body += [*map(p.Alloc, fresh), p.Kernel(self.core, list(self.mesh), fills)]
             del self.indices[known:]
-        self.meets = ["x", "y", "all"]
+        self.meets = sets_of_axes(self.mesh)
         self.buffers += fresh
         self.enter()
         last = self.fill_some(1) + self.statements(1) + self.own_result(result)

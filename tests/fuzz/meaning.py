@@ -905,7 +905,7 @@ def as_array(values, shape):
 
 def group_of(core, axis):
     """What the cores of its group over `axis` have in common."""
-    return () if axis == "all" else tuple(x for d, x in enumerate(core.at) if d != "xy".index(axis))
+    return tuple(x for name, x in zip(p.AXES, core.at) if axis != "all" and name not in axis)
 
 
 def axes_below(s):

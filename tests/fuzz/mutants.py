@@ -129,7 +129,7 @@ def of_text(text, rng):
 def of_arguments(call, rng):
     """A right program, called wrongly; where the call is taken, what it must do is done."""
     kernel = helve.compile(helve.parse(engines.plain(call.text)), rng.choice(["interp", "llvm"]),
-                           helve.Mesh(tuple(call.mesh)) if call.mesh else None)
+                           engines.mesh_of(call))
     data = Arguments(call.scalars, call.tensors, call.shared)
     given = data.fresh()
     values = list(given.values)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 INFIX = {"+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or", "&", "|", "^", "<<", ">>"}
 COMPARISONS = {"<", "<=", ">", ">=", "==", "!="}
 ATOMICS = ("atomic_add", "atomic_max", "atomic_min")
+AXES = ("x", "y", "z")  # of a mesh
 UPDATES = ("add", "mul", "max", "min")
 ATOMIC_DTYPES = ("int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float32", "float64")
 
@@ -327,7 +328,7 @@ def _tuple(items):
 def _value_text(v):
     if isinstance(v, list):
         return f"[{', '.join(map(expr_text, v))}]"
-    return repr(v) if isinstance(v, (bool, str, int)) else expr_text(v)
+    return repr(v) if isinstance(v, (bool, str, int, tuple)) else expr_text(v)
 
 
 def _bounds(begin, extent):
@@ -430,7 +431,7 @@ def _param_text(p):
 def _head(program):
     """The lines before the body."""
     lines = [f'{name} = T.dyn("{name}")' for name in program.dims]
-    names = ("x", "y")
+    names = AXES[: max(len(program.mesh or ()), 2)]
     if program.mesh and not program.placements:
         lines.append(f"@T.prim_func(mesh=T.Mesh({tuple(program.mesh)}, {names}))")
     else:

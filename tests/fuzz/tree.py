@@ -254,7 +254,7 @@ def constructs(tree):
             used = [v for _, v in [((), e), *places(e)] if isinstance(v, p.Var)]
             count["scalar of 64 bits in the host body"] += any(v.name in wide for v in used)
     if tree.mesh:
-        count[f"mesh {tree.mesh[0]}x{tree.mesh[1]}"] += 1
+        count[f"mesh {'x'.join(map(str, tree.mesh))}"] += 1
         count[f"persistent_chunk {tree.chunk}"] += 1
         count["sharded tensor"] += len(tree.placements)
     return +count

@@ -1,24 +1,20 @@
 // The cores between which a collective moves values.
-// Cores are numbered row-major over the mesh; a group is every `stride`-th of a range of them, so that members are
-// found by arithmetic.
+// Cores are numbered row-major over the mesh, and members of a group row-major over the axes along which it moves
+// values, so that members are found by arithmetic.
 #pragma once
 
 #include "helve/ir/tensor/function.h"
 
 namespace helve {
 
-/// A group from the view of one of its cores. Numbers of cores count from the first core of the given span.
+/// A group from the view of one of its cores.
 struct CoreGroup {
   int64_t members = 1;
-  int64_t stride = 1;  ///< between the numbers of neighbouring members
-  Expr first;  ///< the number of member 0
   Expr me;  ///< the core's member number
-  Expr place;  ///< the group's number among those of its kind in the span
-
-  Expr number(const Expr& member) const { return first + member * int_imm(stride); }
+  Expr place;  ///< the group's number among those of its kind in the given span
 };
 
-/// Consecutive cores, one span for each position on the axes before `axis`: all positions on `axis` and those after it.
+/// Consecutive cores, one span for each position on the axes before `axis`: all positions on that axis and those after.
 struct CoreSpan {
   size_t axis = 0;
   int64_t cores = 1;
@@ -45,7 +41,11 @@ CoreSpan whole_span(const MeshShape& mesh);
 /// The group of a collective in a span that contains it, for the core with these coordinates, one per mesh axis.
 CoreGroup group_of(const TileOp& collective, const MeshShape& mesh, const std::vector<VarRef>& core, CoreSpan span);
 
-/// The mesh axis along which a collective moves values; nothing if it is all of them.
-std::optional<size_t> axis_of(const TileOp& collective, const MeshShape& mesh);
+/// The mesh axes along which a collective moves values, bit a for axis a.
+uint64_t axes_of(const TileOp& collective, const MeshShape& mesh);
+
+/// The coordinates of a member of the group to which the core with these coordinates belongs.
+std::vector<Expr> member_coordinates(uint64_t axes, const MeshShape& mesh, const std::vector<VarRef>& core,
+                                     const Expr& member);
 
 }  // namespace helve

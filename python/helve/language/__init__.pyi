@@ -139,7 +139,7 @@ def clear(dst: _Region) -> None:
 
 class comm:
     @staticmethod
-    def broadcast(src: _Region, dst: _Region, root: _b.int, axis: _b.str = 'all') -> None:
+    def broadcast(src: _Region, dst: _Region, root: _b.int, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """dst of every core of the group becomes src of the core with index root in it. Groups are the cores that
         differ only on `axis` (a mesh axis, or "all")."""
 
@@ -148,34 +148,34 @@ class comm:
         """Copies src of the core src_core to dst of the core dst_core; other cores keep their dst."""
 
     @staticmethod
-    def all_gather(src: _Region, dst: _Region, axis: _b.str = 'all', dim: _b.int = -1) -> None:
+    def all_gather(src: _Region, dst: _Region, axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = -1) -> None:
         """Every core receives src of all K cores of its group. With one dimension more than src, dst has K at
         `dim`; with as many dimensions, dst is the concatenation along `dim`."""
 
     @staticmethod
-    def reduce_scatter(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str = 'all', dim: _b.int = -1) -> None:
+    def reduce_scatter(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = -1) -> None:
         """Combines src of the group elementwise by op (sum, prod, max, min) and leaves on core k its k-th part
         along `dim`: src has one dimension more than dst, of extent K, or K times the extent."""
 
     @staticmethod
-    def all_reduce(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str = 'all') -> None:
+    def all_reduce(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """dst of every core becomes the elementwise combination of src of its group by op (sum, prod, max, min),
         in order of the core's index."""
 
     @staticmethod
-    def all_to_all(src: _Region, dst: _Region, axis: _b.str = 'all', dim: _b.int = 0) -> None:
+    def all_to_all(src: _Region, dst: _Region, axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = 0) -> None:
         """Core k sends the j-th of K equal parts of src along `dim` to part k of dst on core j."""
 
     @staticmethod
-    def permute(src: _Region, dst: _Region, shift: _b.int = 1, axis: _b.str = 'all') -> None:
+    def permute(src: _Region, dst: _Region, shift: _b.int = 1, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """A ring shift: dst of core (k + shift) mod K becomes src of core k."""
 
     @staticmethod
-    def barrier(axis: _b.str = 'all') -> None:
+    def barrier(axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """All cores of the group arrive before any continues."""
 
     @staticmethod
-    def wait_bytes(barriers: _Region, bytes: _b.int, axis: _b.str = 'all') -> None:
+    def wait_bytes(barriers: _Region, bytes: _b.int, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """Waits until the cores of the group have stored so many bytes to this core by T.st_async with these
         `barriers` since the last such wait; the cores do this equally often. What a thread of such a core did
         before the core's last T.sync_threads before its stores is then visible as well."""

@@ -56,6 +56,7 @@ _KINDS = {
     "Integer": "_b.int",
     "Flag": "_b.bool",
     "Text": "_b.str",
+    "Axes": "_b.str | _Sequence[_b.str]",
     "Layout": "_Any",
     "Barriers": "_Region",
 }

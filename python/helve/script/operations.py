@@ -351,7 +351,21 @@ def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, w
         return layouts.layout(expressions, function, parameter.name, node, expressions.evaluate(node))
     if parameter.kind == "Flag":
         return expressions.literal(arguments, parameter.name, bool, "True or False", "write True or False")
+    if parameter.kind == "Axes":
+        return _axes(expressions, arguments, parameter.name)
     return expressions.literal(arguments, parameter.name, str, "a string", "write a string constant")
+
+
+def _axes(expressions: Expressions, arguments: Arguments, name: str) -> str:
+    """One axis of the mesh, or several as the table has them: `("x", "z")` is "x, z"."""
+    value = expressions.literal(arguments, name, (str, tuple, list), "the name of an axis or a tuple of names",
+                                'write axis="x", axis=("x", "y") or axis="all"')
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not names or not all(isinstance(each, str) and each and "," not in each for each in names):
+        raise expressions.context.bad_argument(arguments[name], arguments.construct.text, name,
+                                               "it is not the name of an axis or a tuple of names",
+                                               'write axis="x", axis=("x", "y") or axis="all"')
+    return ", ".join(names)
 
 
 def _default_value(default: float, dtype: str, span: _core.Span) -> _core.Expr:

@@ -59,10 +59,13 @@ void KernelEmitter::declare_group_barriers() {
   walk(source_.stmt->body, [&](const Stmt& s) {
     const TileOp* op = as<TileOp>(s);
     if (!op || !op->row().is_collective()) return;
-    const std::string axis = *op->axis();
-    if (arrivals_.contains(axis)) return;
-    const std::string name = names_.fresh("arrived_" + axis);
-    arrivals_.emplace(axis, name);
+    const uint64_t axes = axes_of(*op, *source_.mesh);
+    if (arrivals_.contains(axes)) return;
+    const std::string label = join(names_of_axes(*op->axis()), "_", [](const std::string& name) { return name; });
+    const std::string name = names_.fresh("arrived_" + label);
+    int64_t word = 0;  // behind those of the groups before
+    for (const auto& [known, arrival] : arrivals_) word += source_.mesh->size() / group_size(*source_.mesh, known);
+    arrivals_.emplace(axes, Arrival{name, word});
     line(fmt::format("unsigned {} = 0;", name));
   });
 }
@@ -76,12 +79,10 @@ void KernelEmitter::group_barrier(const TileOp& s) {
     need("cluster_sync");
     return line("helve_cluster_sync();", s.span);
   }
-  const std::optional<size_t> axis = axis_of(s, mesh);
-  int64_t word = axis ? 1 : 0;  // first the word of all cores, then those of each axis
-  for (size_t a = 0; axis && a < *axis; ++a) word += mesh.size() / mesh.extents[a];
+  const Arrival& arrival = arrivals_.at(axes_of(s, mesh));
   need("group_barrier");
   line(fmt::format("helve_group_barrier({} + ({}), {} += {});", workspace_,
-                   text(simplify(int_imm(word) + group.place, facts_)), arrivals_.at(*s.axis()), group.members),
+                   text(simplify(int_imm(arrival.word) + group.place, facts_)), arrival.name, group.members),
        s.span);
 }
 

@@ -32,6 +32,12 @@ class KernelEmitter final : public c::CEmitter {
     bool flips = false;
   };
 
+  /// How the groups over some axes meet: by the variable that counts arrivals, and a word of the workspace each.
+  struct Arrival {
+    std::string name;
+    int64_t word = 0;  ///< of the first group
+  };
+
   /// The operand of an element access.
   struct Element {
     std::string name;  ///< of the array
@@ -178,7 +184,7 @@ class KernelEmitter final : public c::CEmitter {
   VarRef place_;  ///< of the block in its cluster, where blocks of it copy together
   std::unordered_map<const Buffer*, OtherCore> peers_;
   std::unordered_map<const Buffer*, std::string> phases_;  ///< of mbarriers that count bytes: the variable of the phase
-  std::map<std::string, std::string> arrivals_;  ///< axis or "all": the variable that counts the group's arrivals
+  std::map<uint64_t, Arrival> arrivals_;  ///< of the groups over a set of axes
   std::string workspace_;  ///< of a cooperative launch: the words of its group barriers
   std::string faults_;  ///< the parameter with the memory of a fault, where the kernel can end with one
   std::unordered_map<const Buffer*, Ring> rings_;

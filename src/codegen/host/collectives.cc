@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "helve/analysis/core_groups.h"
 #include "helve/codegen/host/host_module.h"
 #include "helve/runtime/communicator.h"
 #include "helve/support/diagnostic.h"
@@ -84,7 +85,7 @@ class CollectiveBuilder {
   size_t param(std::string_view name) const { return op_.row().index_of(name); }
 
   void set_axes() {
-    step_.axes = collective_axes(op_, mesh_);
+    step_.axes = axes_of(op_, mesh_);
     members_ = runtime::group_size(mesh_.extents, step_.axes);
   }
 
@@ -234,15 +235,6 @@ class CollectiveBuilder {
 };
 
 }  // namespace
-
-uint64_t collective_axes(const TileOp& op, const MeshShape& mesh) {
-  const uint64_t all = (uint64_t{1} << mesh.extents.size()) - 1;
-  const std::string* axis = op.axis();
-  if (!axis || *axis == "all") return all;
-  const std::optional<size_t> position = mesh.axis(*axis);
-  HELVE_CHECK(position, "a collective over an unknown axis");
-  return uint64_t{1} << *position;
-}
 
 Collective build_collective(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars,
                             const std::function<int64_t(const Buffer&)>& id_of) {

@@ -10,9 +10,6 @@
 
 namespace helve {
 
-/// The mesh axes of a collective's groups, one bit per axis.
-uint64_t collective_axes(const TileOp& op, const MeshShape& mesh);
-
 /// The step of a collective of the host body. `id_of` gives a buffer's id in the plan.
 runtime::Collective build_collective(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars,
                                      const std::function<int64_t(const Buffer&)>& id_of);

@@ -8,6 +8,7 @@
 
 #include "collectives.h"
 
+#include "helve/analysis/core_groups.h"
 #include "helve/analysis/effects.h"
 #include "helve/analysis/kernel_interface.h"
 #include "helve/arith/simplify.h"
@@ -398,7 +399,7 @@ class PlanBuilder {
       const TileOp* op = as<TileOp>(inner);
       if (!op || !op->row().is_collective()) return;
       const std::string axis = op->axis() ? *op->axis() : "all";
-      const uint64_t axes = collective_axes(*op, *lowered_.mesh);
+      const uint64_t axes = axes_of(*op, *lowered_.mesh);
       if (std::any_of(out.begin(), out.end(), [&](const runtime::UniformityCheck& m) { return m.axes == axes; }))
         return;
       out.push_back(

@@ -98,10 +98,31 @@ std::vector<Expr> local_shape(const MeshShape& mesh, const MeshTensor& tensor, c
   return out;
 }
 
-std::optional<int64_t> group_size(const MeshShape& mesh, std::string_view axis) {
-  if (axis == "all") return mesh.size();
-  if (std::optional<size_t> i = mesh.axis(axis)) return mesh.extents[*i];
-  return std::nullopt;
+std::vector<std::string> names_of_axes(std::string_view axes) {
+  std::vector<std::string> out;
+  for (size_t from = 0; from <= axes.size();) {
+    const size_t end = std::min(axes.find(", ", from), axes.size());
+    out.emplace_back(axes.substr(from, end - from));
+    from = end + 2;
+  }
+  return out;
+}
+
+std::optional<uint64_t> axes_named(const MeshShape& mesh, std::string_view axes) {
+  if (axes == "all") return (uint64_t{1} << mesh.extents.size()) - 1;
+  uint64_t out = 0;
+  for (const std::string& name : names_of_axes(axes)) {
+    const std::optional<size_t> axis = mesh.axis(name);
+    if (!axis || out >> *axis != 0) return std::nullopt;
+    out |= uint64_t{1} << *axis;
+  }
+  return out;
+}
+
+int64_t group_size(const MeshShape& mesh, uint64_t axes) {
+  int64_t out = 1;
+  for (size_t a = 0; a < mesh.extents.size(); ++a) out *= (axes >> a & 1) != 0 ? mesh.extents[a] : 1;
+  return out;
 }
 
 }  // namespace helve

@@ -2,6 +2,7 @@
 // The number of cores of a group decides shapes, so every rule here needs the mesh.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "helve/support/text.h"
@@ -123,15 +124,27 @@ void check_reduction(const TileOp& op, const std::string& name) {
       {declaration_note(src)});
 }
 
+uint64_t checked_axes(const TileOp& op, const MeshShape& mesh) {
+  const Span& place = op.place(op.row().index_of("axis"));
+  if (const std::optional<uint64_t> axes = axes_named(mesh, *op.axis())) return *axes;
+  const std::vector<std::string> names = names_of_axes(*op.axis());
+  for (const std::string& name : names) {
+    if (!mesh.axis(name)) unknown_axis(mesh, name, place, names.size() == 1);
+  }
+  std::string ordered;
+  for (const std::string& name : mesh.names) {
+    const bool named = std::find(names.begin(), names.end(), name) != names.end();
+    if (named) ordered += (ordered.empty() ? "" : ", ") + quoted(name);
+  }
+  refuse_argument(operation_text(op), "axis", join(names, ", ", [](const std::string& name) { return quoted(name); }),
+                  "members of a group count in the order of the mesh's axes",
+                  fmt::format("name each axis once, in that order: {}", ordered), place);
+}
+
 }  // namespace
 
 void verify_collective(const TileOp& op, const MeshShape& mesh) {
-  int64_t k = mesh.size();
-  if (const std::string* axis = op.axis()) {
-    std::optional<int64_t> size = group_size(mesh, *axis);
-    if (!size) unknown_axis(mesh, *axis, op.place(op.row().index_of("axis")), true);
-    k = *size;
-  }
+  const int64_t k = op.axis() ? group_size(mesh, checked_axes(op, mesh)) : mesh.size();
   if (op.row().rule == TileRule::CommBarrier) return;
   check_dtypes(op);
   if (const std::string* combination = op.combination()) check_reduction(op, *combination);

@@ -349,7 +349,8 @@ bool fits(const TileOperand& operand, const TileParam& param) {
     case ParamKind::Coord: return std::holds_alternative<std::vector<Expr>>(operand);
     case ParamKind::Integer: return std::holds_alternative<int64_t>(operand);
     case ParamKind::Flag: return std::holds_alternative<bool>(operand);
-    case ParamKind::Text: return std::holds_alternative<std::string>(operand);
+    case ParamKind::Text:
+    case ParamKind::Axes: return std::holds_alternative<std::string>(operand);
     case ParamKind::Layout: return std::holds_alternative<Layout>(operand);
     case ParamKind::Barriers:
       return std::holds_alternative<Region>(operand) || (!param.required() && std::holds_alternative<bool>(operand));
@@ -378,7 +379,8 @@ TileOperand fallback(const TileParam& param, const TileOpRow& row, const std::ve
     case ParamKind::Integer: return std::get<int64_t>(param.fallback);
     case ParamKind::Flag:
     case ParamKind::Barriers: return std::get<bool>(param.fallback);
-    case ParamKind::Text: return std::string(std::get<std::string_view>(param.fallback));
+    case ParamKind::Text:
+    case ParamKind::Axes: return std::string(std::get<std::string_view>(param.fallback));
     case ParamKind::In:
     case ParamKind::Out:
     case ParamKind::InOut:

@@ -25,6 +25,8 @@ TileParam Integer(std::string_view name) { return {ParamKind::Integer, name, {}}
 TileParam Integer(std::string_view name, int64_t fallback) { return {ParamKind::Integer, name, fallback}; }
 TileParam Flag(std::string_view name, bool fallback) { return {ParamKind::Flag, name, fallback}; }
 TileParam Text(std::string_view name, std::string_view fallback) { return {ParamKind::Text, name, fallback}; }
+/// Axes of the mesh, as `axes_named` reads them.
+TileParam Axes(std::string_view name, std::string_view fallback) { return {ParamKind::Axes, name, fallback}; }
 TileParam Layout(std::string_view name) { return {ParamKind::Layout, name, {}}; }
 TileParam Barriers(std::string_view name) { return {ParamKind::Barriers, name, {}}; }
 TileParam Barriers(std::string_view name, bool fallback) { return {ParamKind::Barriers, name, fallback}; }

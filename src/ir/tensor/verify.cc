@@ -673,7 +673,7 @@ class Verifier {
   /// Control flow around a collective decides alike on all cores of the group.
   void check_control(const TileOp& n) {
     const std::string axis = n.axis() ? *n.axis() : "all";
-    const AxisSet group = axis == "all" ? ~AxisSet{0} : AxisSet{1} << *f_.mesh->axis(axis);
+    const AxisSet group = *axes_named(*f_.mesh, axis);
     for (const Control& control : controls_) {
       if (!(control.axes & group)) continue;
       throw UserError(Code::DivergentCollective, n.span, {{"operation", operation_text(n)}, {"axis", axis}},

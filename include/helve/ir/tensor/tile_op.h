@@ -43,7 +43,7 @@ enum class TileRule {
 enum class OpScope { Block, Iteration, Collective };
 
 /// Barriers is a whole array of mbarriers in shared memory, which only operations with such a parameter access.
-enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Layout, Barriers };
+enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Axes, Layout, Barriers };
 
 struct TileParam {
   ParamKind kind;
