@@ -1,8 +1,8 @@
 // Both int4 of a byte are converted to neighbouring registers by one instruction.
 // Input: the program of the threads of a block, with widths. Output: the same; a loop of two lanes that converts the
 // low and the high half of one byte to registers of float16 or bfloat16 that follow one another, times nothing or one
-// scale, is T.unpack_int4 or T.unpack_scaled_int4. It comes after place_arrays and widen_accesses: arrays in memory and
-// loops with vector accesses stay loops.
+// scale, is T.unpack_int4 or T.unpack_scaled_int4. It comes after place_arrays, since arrays in memory stay loops, and
+// after widen_accesses, which takes conditions of all lanes out of loops.
 // Before:  for v in T.vectorized(2):
 //              w[tx, r * 2 + v] = T.cast(T.cast(q[b], "int32") << 28 - v * 4 >> 28, "int8") * s[r]   # with their casts
 // After:   T.unpack_scaled_int4(q[b], s[r], w[tx, r * 2:r * 2 + 2])
@@ -86,7 +86,7 @@ Pair converted(const Expr& stored, DType t, const Var& lane) {
 /// Two registers of a thread that follow one another, the first one in lane 0; nothing if the store is to others.
 std::optional<Region> two_registers(const Store& store, const Var& lane) {
   const Buffer& to = *store.buffer;
-  if (to.scope != MemoryScope::Fragment || to.place == ArrayPlace::Memory || store.width) return std::nullopt;
+  if (to.scope != MemoryScope::Fragment || to.place == ArrayPlace::Memory) return std::nullopt;
   Region out{store.buffer, {}};
   for (const Expr& index : store.indices) out.ranges.push_back({index, int_imm(1), true});
   const Expr last = out.ranges.back().begin;

@@ -128,7 +128,7 @@ void check_unpack(const TileOp& op) {
     wrong_type(op, at_dst, "an element of " + operation_text(op), "float16 or bfloat16");
   }
   const std::optional<std::vector<int64_t>> shape = constant_shape(dst.shape());
-  if (!shape || elements(*shape) != 2 || shape->back() != 2) {
+  if (!shape || elements(*shape) != 2 || dst.ranges.back().point || shape->back() != 2) {
     refuse_argument(operation_text(op), "dst", shape_text(dst.shape()), "it is not two elements of the last dimension",
                     "give a slice of length 2 there, and a subscript for each other dimension", op.place(at_dst),
                     {declaration_note(*dst.buffer)});
