@@ -50,7 +50,7 @@ class Packed:
         known = len(self.indices)
         self.indices.append((r, 0, rows - 1))
         number = p.Cast("float32", p.Apply("&", "int32", [self.value("int32", 1), p.Const("int32", 255, True)]))
-        scale = p.Apply("*", "float32", [number, p.Const("float32", rng.choice([0.5, -0.375, 1e-39, 1e37]), True)])
+        scale = p.Apply("*", "float32", [number, p.Const("float32", rng.choice([0.5, -0.375, 1e-6, 2.0]), True)])
         stores = [p.Store(codes, [r], self.value("uint8", 1)), p.Store(scales, [r], p.Cast(scales.dtype, scale))]
         del self.indices[known:]
         low, step = (28, -4) if rng.random() < 0.8 else (24, 4)
