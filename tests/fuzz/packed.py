@@ -1,4 +1,5 @@
-"""Memory of which two elements share a byte: stored element by element, copied in whole bytes, and read by conversions.
+"""Memory of which two elements share a byte: stored element by element, copied in whole bytes, read by conversions;
+and bytes whose halves a program converts itself.
 
 Operations and targets know such types only in places, so no other statement finds these buffers.
 """
