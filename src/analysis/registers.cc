@@ -15,6 +15,7 @@
 #include "helve/arith/evaluator.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/warp.h"
 
@@ -33,7 +34,7 @@ bool is_var(const Expr& e, const Var* var) { return var && as<Var>(e) == var; }
 
 bool is_lazy(const Apply& a) { return a.op == Op::Select || a.op == Op::And || a.op == Op::Or; }
 
-/// Does every element access of a fragment name the own thread's row? Most kernels need no further question.
+/// Does every access of a thread to a fragment name its own row? Most kernels need no further question.
 bool names_own_rows(const Stmt& s, const Var* thread) {
   if (const For* loop = thread_loop(s)) thread = loop->vars[0].get();
   const auto is_own = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
@@ -47,6 +48,10 @@ bool names_own_rows(const Stmt& s, const Var* thread) {
       if (load) own = own && is_own(buffer_of(load->buffer), load->indices);
     });
   };
+  const TileOp* op = thread ? as<TileOp>(s) : nullptr;  // others are of all threads
+  for (size_t i = 0; op && i < op->operands.size(); ++i) {
+    if (op->is_region(i)) own = own && is_own(*op->region(i).buffer, region_begin(op->region(i)));
+  }
   for_each_part(s, expr, [&](const Stmt& part) { own = own && names_own_rows(part, thread); });
   return own;
 }
@@ -106,7 +111,10 @@ class Uses {
 
   std::optional<RegisterFault> first_fault() {
     for (const Access& access : model_.accesses) {
-      const bool element = access.load || access.stmt->kind == StmtKind::Store;
+      const bool by_thread = std::any_of(access.path.begin(), access.path.end(),
+                                         [](const StepRef& step) { return thread_of(*step) != nullptr; });
+      const bool element =
+          access.load || access.stmt->kind == StmtKind::Store || (access.stmt->kind == StmtKind::TileOp && by_thread);
       if (!element || access.buffer->scope != MemoryScope::Fragment) continue;
       if (std::optional<RegisterFault> fault = fault_of(access)) return fault;
     }
@@ -141,7 +149,7 @@ class Uses {
     for (size_t i = inside; i < access.path.size(); ++i) {
       if (!warps_agree(*access.path[i])) return divergent(span);
     }
-    exchanges_.insert(access.load);
+    if (access.load) exchanges_.insert(access.load);
     if (of_warp || stays_in_warp(bits, facts)) return std::nullopt;
     return {{span,
              fmt::format("the bits that are flipped are not known to be below {}, so that both threads are of one warp",

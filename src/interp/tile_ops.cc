@@ -284,6 +284,20 @@ void run_mma(const Operands& op, Frame& frame) {
   scatter(c, out, t, op.span);
 }
 
+/// The elements of a byte of int4, times a scale: in float32, as loops over them compute.
+void run_unpack_int4(const Operands& op, Frame& frame) {
+  const View src = op.region("src").view(frame), dst = op.region("dst").view(frame);
+  const int64_t byte = gather(src, src.dtype(), op.span)[0].i;
+  std::vector<Scalar> out;
+  for (const int64_t code : {byte & 15, byte >> 4 & 15}) out.push_back(of_float(code < 8 ? code : code - 16));
+  if (op.row->find("scale")) {
+    const Scalar scale = gather(op.region("scale").view(frame), kFloat32, op.span)[0];
+    const Fold multiply(Op::Mul, kFloat32, op.span);
+    for (Scalar& value : out) value = multiply(value, scale);
+  }
+  scatter(dst, out, kFloat32, op.span);
+}
+
 /// A factor of T.wgmma as the instructions read it: for each of the lines and each k the element, found in memory where
 /// the descriptor says that it is. `part`: lines of one instruction.
 std::vector<Scalar> described_factor(const View& view, const Region& region, const MatrixDescriptor& descriptor,
@@ -501,6 +515,8 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::WgmmaFence: return block(run_wgmma_fence);
     case TileOpcode::LoadMatrix: return block(run_load_matrix);
     case TileOpcode::StoreMatrix: return block(run_store_matrix);
+    case TileOpcode::UnpackInt4:
+    case TileOpcode::UnpackScaledInt4: return block(run_unpack_int4);
     case TileOpcode::Mma: return block(run_mma);
     case TileOpcode::Wgmma: return block(run_wgmma);
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);

@@ -87,6 +87,7 @@ const std::vector<Pass>& cuda_pipeline() {
       {"expand_collectives", expand_collectives},  // cores read and write each other's memory
       {"place_arrays", place_arrays},  // threads keep arrays in registers, packed or not, or in memory
       {"widen_accesses", widen_accesses},  // lanes access memory together
+      {"unpack_pairs", unpack_pairs},  // both int4 of a byte are converted by one instruction
       {"share_fills", share_fills},  // blocks of a cluster copy for each other
       {"split_roles", split_roles},  // one role fills the rings, the other one takes
   };

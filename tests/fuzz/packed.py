@@ -1,4 +1,5 @@
-"""Memory of which two elements share a byte: stored element by element, copied in whole bytes, and read by conversions.
+"""Memory of which two elements share a byte: stored element by element, copied in whole bytes, read by conversions;
+and bytes whose halves a program converts itself.
 
 Operations and targets know such types only in places, so no other statement finds these buffers.
 """
@@ -36,7 +37,34 @@ class Packed:
         again = [(p.Var(v.name), n) for v, n in pairs]
         body += [p.Alloc(out), *self.nest(again, [p.Store(out, at, p.Cast(out.dtype, read))], kind)]
         self.buffers.append(out)
-        return [*body, *self.consumed(out), *self.in_pairs(out, sizes, kind)]
+        body += [*self.consumed(out), *self.in_pairs(out, sizes, kind)]
+        return body + self.halves() if rng.random() < 0.5 else body
+
+    def halves(self):
+        """A fragment of the int4 in bytes, two a byte, times nothing or a scale of the row."""
+        rng = self.aside
+        rows = rng.randint(1, 6)
+        codes = self.declare(self.fresh("Q"), [rows], "uint8", rng.choice(["shared", "shared", "fragment"]))
+        out = self.declare(self.fresh("B"), [rows, 2], rng.choice(["float16", "bfloat16"]), "fragment")
+        scales = self.declare(self.fresh("S"), [rows], rng.choice([out.dtype, "float32"]), "shared")
+        r, i, j = (p.Var(self.fresh("i")) for _ in range(3))
+        known = len(self.indices)
+        self.indices.append((r, 0, rows - 1))
+        number = p.Cast("float32", p.Apply("&", "int32", [self.value("int32", 1), p.Const("int32", 255, True)]))
+        scale = p.Apply("*", "float32", [number, p.Const("float32", rng.choice([0.5, -0.375, 1e-6, 2.0]), True)])
+        stores = [p.Store(codes, [r], self.value("uint8", 1)), p.Store(scales, [r], p.Cast(scales.dtype, scale))]
+        del self.indices[known:]
+        low, step = (28, -4) if rng.random() < 0.8 else (24, 4)
+        place = p.Cast("int32", p.Apply("+", "index", [p.index(low), p.Apply("*", "index", [j, p.index(step)])]))
+        left = p.Apply("<<", "int32", [p.Cast("int32", p.Load(codes, [i])), place])
+        value = p.Cast("int8", p.Apply(">>", "int32", [left, p.Const("int32", 28, True)]))
+        if rng.random() < 0.7:
+            value = p.Apply("*", "float32", [p.Cast("float32", value), p.Cast("float32", p.Load(scales, [i]))])
+        body = [p.Alloc(codes), p.Alloc(scales), *self.nest([(r, rows)], stores, "Parallel"), p.Alloc(out),
+                *self.nest([(i, rows), (j, 2)], [p.Store(out, [i, j], p.Cast(out.dtype, value))], "Parallel")]
+        seen = self.declare(self.fresh("B"), [rows, 2], out.dtype, "shared")
+        self.buffers.append(seen)
+        return [*body, p.Alloc(seen), p.Op("copy", [p.Region(out), p.Region(seen)]), *self.consumed(seen)]
 
     def in_pairs(self, source, sizes, kind):
         """A buffer of which neighbours in a row are one element of another, from an even index on or an odd one."""

@@ -96,6 +96,50 @@ def matrices(A: T.Tensor((16, 16), "float16"), B: T.Tensor((16, 16), "float16"))
         T.copy(x, B)
 
 
+@T.prim_func
+def bytes_of_threads(A: T.Tensor((64,), "uint8"), B: T.Tensor((64, 2), "bfloat16")):
+    with T.Kernel(1, threads=64):
+        w = T.alloc_fragment((64, 2), "bfloat16")
+        for t in T.threads(64):
+            T.unpack_int4(A[63 - t], w[t, 0:2])
+            for r in T.unroll(2):
+                B[t, r] = w[t, r]
+
+
+@T.prim_func
+def bytes_of_iterations(A: T.Tensor((64,), "uint8"), B: T.Tensor((64, 2), "float16")):
+    with T.Kernel(1, threads=32):
+        w = T.alloc_fragment((64, 2), "float16")
+        for i in T.Parallel(64):
+            T.unpack_int4(A[63 - i], w[i, 0:2])
+        T.copy(w, B)
+
+
+@T.prim_func
+def bytes_of_the_block(A: T.Tensor((3,), "uint8"), B: T.Tensor((3, 6), "bfloat16")):
+    with T.Kernel(1, threads=32):
+        s = T.alloc_shared((1,), "float32")
+        w = T.alloc_fragment((3, 6), "bfloat16")
+        T.fill(s, 0.75)
+        T.fill(w, 9.0)
+        for i in T.serial(3):
+            T.unpack_scaled_int4(A[i], s[0], w[i, i : i + 2])
+        T.copy(w, B)
+
+
+def halves(a):
+    """The two int4 of each byte, the low one first."""
+    codes = np.stack([a & 15, a >> 4], axis=-1).astype("int8")
+    return np.where(codes < 8, codes, codes - 16)
+
+
+def halves_along_the_diagonal(a):
+    out = np.full((3, 6), 9.0)
+    for i, pair in enumerate(halves(a)):
+        out[i, i : i + 2] = pair * 0.75
+    return out
+
+
 # name: (function, shapes of its arguments, their dtypes, blocks), what it computes
 PROGRAMS = {
     "runs": ((runs, [(2, 256)] * 2, ["float16"] * 2, 2), lambda a: a[:, ::-1]),
@@ -105,6 +149,10 @@ PROGRAMS = {
     "pieces": ((pieces, [(4, 64)] * 2, ["float32"] * 2, 1), lambda a: a + a[0, ::-1]),
     "boxes": ((boxes, [(10, 40)] * 2, ["float32"] * 2, 1), lambda a: a * 2),
     "matrices": ((matrices, [(16, 16)] * 2, ["float16"] * 2, 1), lambda a: a * 2),
+    "bytes_of_threads": ((bytes_of_threads, [(64,), (64, 2)], ["uint8", "bfloat16"], 1), lambda a: halves(a[::-1])),
+    "bytes_of_iterations": ((bytes_of_iterations, [(64,), (64, 2)], ["uint8", "float16"], 1),
+                            lambda a: halves(a[::-1])),
+    "bytes_of_the_block": ((bytes_of_the_block, [(3,), (3, 6)], ["uint8", "bfloat16"], 1), halves_along_the_diagonal),
 }
 
 

@@ -65,6 +65,7 @@ FunctionRef group_copies(const FunctionRef& f, const PassOptions& options);
 FunctionRef expand_collectives(const FunctionRef& f, const PassOptions& options);
 FunctionRef place_arrays(const FunctionRef& f, const PassOptions& options);
 FunctionRef widen_accesses(const FunctionRef& f, const PassOptions& options);
+FunctionRef unpack_pairs(const FunctionRef& f, const PassOptions& options);
 FunctionRef simplify_function(const FunctionRef& f, const PassOptions& options);
 FunctionRef split_full_tiles(const FunctionRef& f, const PassOptions& options);
 FunctionRef trim_loops(const FunctionRef& f, const PassOptions& options);

@@ -618,6 +618,15 @@ uint64: _DType
 
 uint8: _DType
 
+def unpack_int4(src: _Region, dst: _Region) -> None:
+    """Converts the two int4 in a byte, the low half first, to two registers of a fragment that follow one another:
+    src is one element of uint8, dst two of float16 or bfloat16 along the last dimension. The compiler chooses
+    it where a thread converts both halves."""
+
+def unpack_scaled_int4(src: _Region, scale: _Region, dst: _Region) -> None:
+    """As T.unpack_int4, times a scale: one element of the type of dst or of float32, of another buffer. Products
+    are those of float32, rounded once to the type of dst."""
+
 def unroll(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A loop that is unrolled."""
 

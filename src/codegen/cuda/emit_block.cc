@@ -65,7 +65,7 @@ void KernelEmitter::array(const Alloc& s, const char* alignment, int64_t count) 
 }
 
 void KernelEmitter::tile_op(const TileOp& s) {
-  const bool of_thread = s.op == TileOpcode::CpAsync || s.op == TileOpcode::StAsync;
+  const bool of_thread = s.row().scope == OpScope::Iteration;
   HELVE_CHECK(of_thread == (thread_ != nullptr), "tile operation " + std::string(s.row().name) + " of a thread");
   using enum TileOpcode;
 #define HELVE_INSTRUCTION(function, ...)        \

@@ -167,9 +167,6 @@ class KernelEmitter final : public c::CEmitter {
   void store_staged();
   static bool rounds_in_pairs(const Store& s);
 
-  // packed_pairs.cc
-  bool unpack_pair(const For& s);
-
   const KernelSource& source_;
   Prelude& prelude_;
   const Machine& machine_;

@@ -113,7 +113,7 @@ bool KernelEmitter::move_packed(const For& s) {
 void KernelEmitter::vector_loop(const For& s) {
   HELVE_CHECK(s.vars.size() == 1, "a vector loop has one variable");
   HELVE_CHECK(staged_.empty(), "a vector loop in another");
-  if (move_packed(s) || unpack_pair(s)) return;
+  if (move_packed(s)) return;
   Place place(*this);
   stage(s);
   if (staged_.empty()) return serial_loop(s, "unroll", [&] { stmt(s.body); });

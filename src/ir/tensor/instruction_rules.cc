@@ -103,6 +103,46 @@ void check_matrix_move(const TileOp& op) {
   check_fragment(op, operands, *shape);
 }
 
+/// Operand `i` is one element.
+void require_element(const TileOp& op, size_t i) {
+  const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(i).shape());
+  if (shape && elements(*shape) == 1) return;
+  refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(op.region(i).shape()),
+                  "it is not one element", "write a buffer with a subscript for each dimension", op.place(i),
+                  {declaration_note(*op.region(i).buffer)});
+}
+
+/// A byte, two neighbouring elements of a fragment, and a scale of another buffer.
+void check_unpack(const TileOp& op) {
+  const size_t at_dst = op.row().index_of("dst");
+  const Region& dst = op.region(at_dst);
+  const DType t = dst.buffer->dtype;
+  require_element(op, 0);
+  if (!(op.region(0).buffer->dtype == DType{TypeCode::UInt, 8})) {
+    wrong_type(op, 0, "the byte of " + operation_text(op), "uint8");
+  }
+  if (dst.buffer->scope != MemoryScope::Fragment) {
+    refuse_buffer(op, at_dst, "it is no fragment", "allocate it with T.alloc_fragment");
+  }
+  if (!t.is_small_float() || t.bits != 16) {
+    wrong_type(op, at_dst, "an element of " + operation_text(op), "float16 or bfloat16");
+  }
+  const std::optional<std::vector<int64_t>> shape = constant_shape(dst.shape());
+  if (!shape || elements(*shape) != 2 || dst.ranges.back().point || shape->back() != 2) {
+    refuse_argument(operation_text(op), "dst", shape_text(dst.shape()), "it is not two elements of the last dimension",
+                    "give a slice of length 2 there, and a subscript for each other dimension", op.place(at_dst),
+                    {declaration_note(*dst.buffer)});
+  }
+  const std::optional<size_t> scale = op.row().find("scale");
+  if (!scale) return;
+  require_element(op, *scale);
+  const Buffer& scales = *op.region(*scale).buffer;
+  if (!(scales.dtype == t) && !(scales.dtype == kFloat32)) {
+    wrong_type(op, *scale, "the scale of " + operation_text(op), to_string(t) + " or float32");
+  }
+  if (&scales == dst.buffer.get()) refuse_buffer(op, *scale, "it is written too", "copy the scale to another buffer");
+}
+
 /// An operand of three constants.
 void require_three(const TileOp& op, std::string_view name, const std::string& remedy) {
   const size_t at = op.row().index_of(name);
@@ -255,13 +295,7 @@ void verify_copy_instruction(const TileOp& op) {
 
 void verify_st_async(const TileOp& op) {
   const Buffer &src = *op.region(0).buffer, &dst = *op.region(1).buffer;
-  for (const size_t i : {0, 1}) {
-    const std::optional<std::vector<int64_t>> shape = constant_shape(op.region(i).shape());
-    if (shape && elements(*shape) == 1) continue;
-    refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(op.region(i).shape()),
-                    "it is not one element", "write a buffer with a subscript for each dimension", op.place(i),
-                    {declaration_note(*op.region(i).buffer)});
-  }
+  for (const size_t i : {0, 1}) require_element(op, i);
   if (dst.scope != MemoryScope::Shared) refuse_buffer(op, 1, kNoShared, kAllocateShared);
   if (dst.dtype.bits != 32 && dst.dtype.bits != 64) wrong_type(op, 1, "the element of T.st_async", "4 or 8 bytes");
   if (src.dtype != dst.dtype) wrong_type(op, 0, "the value of T.st_async", to_string(dst.dtype) + ", as its target");
@@ -271,6 +305,8 @@ void verify_instruction(const TileOp& op) {
   switch (op.op) {
     case TileOpcode::LoadMatrix:
     case TileOpcode::StoreMatrix: return check_matrix_move(op);
+    case TileOpcode::UnpackInt4:
+    case TileOpcode::UnpackScaledInt4: return check_unpack(op);
     case TileOpcode::Mma: return check_matrix_product(op);
     case TileOpcode::Wgmma: return check_group_product(op);
     default: HELVE_FAIL("an instruction without a rule");
