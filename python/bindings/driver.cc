@@ -37,9 +37,10 @@ std::string call_text(const CallArguments& arguments) {
   return out + ")\n";
 }
 
-void call_kernel(const CompiledKernel& kernel, const py::args& args) {
+void call_on(const CompiledKernel& kernel, std::span<const size_t> new_arrays, const py::args& args) {
   const CallArguments arguments(kernel, args);
   runtime::CallOptions options;
+  options.new_arrays = new_arrays;
   options.interrupt = interrupt_hook();
   options.stream = arguments.stream();
   bool may_have_written = false;
@@ -57,6 +58,12 @@ void call_kernel(const CompiledKernel& kernel, const py::args& args) {
     throw;
   }
   arguments.count_writes();
+}
+
+void call_kernel(const CompiledKernel& kernel, const py::args& args) { call_on(kernel, {}, args); }
+
+void call_with_new(const CompiledKernel& kernel, const std::vector<size_t>& new_arrays, const py::args& args) {
+  call_on(kernel, new_arrays, args);
 }
 
 /// Calls `print` with each line; none for None. Copies are made by threads without the lock.
@@ -128,6 +135,8 @@ void bind_driver(py::module_& module) {
       "A call of an interpreted kernel used up its steps.";
   py::class_<CompiledKernel, std::shared_ptr<CompiledKernel>>(module, "CompiledKernel", "A compiled function.")
       .def("__call__", call_kernel)
+      .def("call_with_new", call_with_new, py::arg("new_arrays"),
+           "The call, on arguments of which those at the positions `new_arrays` have no contents yet.")
       .def("source",
            [](const CompiledKernel& k, const std::string& stage) {
              return wait_for([kernel = k.shared_from_this(), stage] { return kernel->source(stage); });

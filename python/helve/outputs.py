@@ -82,8 +82,11 @@ class Outputs:
                         raise error("OutputShape", parameter=name, extent=variable.name)
         return evaluator(shapes, {variable.name: text for variable, text in sources.items()}, known)
 
-    def runner(self, run: Callable) -> Callable:
-        """The call of a kernel that `run` runs on all arguments: it allocates the outputs that it is not given."""
+    def runner(self, run: Callable, run_new: Callable | None = None) -> Callable:
+        """The call of a kernel that `run` runs on all arguments: it allocates the outputs that it is not given.
+
+        `run_new`, where there is one, runs those calls in its place; it takes the positions of new arrays before them.
+        """
         positions, inputs, whole = self.positions, self.inputs, len(self._function.params)
         only = positions[0] if len(positions) == 1 else None
         least = len(inputs)
@@ -93,23 +96,26 @@ class Outputs:
                 values: Any = [None] * whole
                 for position, value in zip(inputs, args):
                     values[position] = value
-                self._allocate(values)
+                new = self._allocate(values)
             elif len(args) == whole:
-                values = args
+                values, new = args, ()
                 for position in positions:
                     if args[position] is None:
                         values = list(args)
-                        self._allocate(values)
+                        new = self._allocate(values)
                         break
             else:
                 raise self._count_error(len(args))
-            run(*values)
+            if run_new is None or not new:
+                run(*values)
+            else:
+                run_new(new, *values)
             return values[only] if only is not None else tuple([values[position] for position in positions])
 
         return call
 
-    def _allocate(self, values: list) -> None:
-        """Puts new arrays in the place of outputs that are None."""
+    def _allocate(self, values: list) -> list[int]:
+        """Puts new arrays in the place of outputs that are None, and returns their positions."""
         try:
             shapes = self._shapes(values)
         except Exception as problem:  # noqa: BLE001 - whatever objects are given for arrays and numbers
@@ -118,11 +124,13 @@ class Outputs:
         if torch is not None and torch.is_grad_enabled():
             self._note_gradients(values)
         like = None if self._like is None else values[self._like]
+        new = []
         for n, (position, shape, param) in enumerate(zip(self.positions, shapes, self.params)):
             if values[position] is not None:
                 continue
             try:
                 values[position] = empty(*array_of(shape, param.dtype), like)
+                new.append(position)
             except Exception as problem:  # noqa: BLE001 - the library's own
                 fault = self._wrong_input(values)
                 if fault is None:
@@ -131,6 +139,7 @@ class Outputs:
                     negative = any(extent < 0 for extent in shape)
                     fault = self._failure(n, shape, "an extent is negative" if negative else _words(problem))
                 raise fault from None
+        return new
 
     def _note_gradients(self, values: list) -> None:
         """New arrays are results of no operator that PyTorch knows."""

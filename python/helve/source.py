@@ -65,6 +65,11 @@ def add_inner(folder: str) -> None:
     _inner = tuple(dict.fromkeys((*_inner, os.path.join(os.path.abspath(folder), ""))))
 
 
+def is_inner(filename: str) -> bool:
+    """Is it a file of helve's own code?"""
+    return filename.startswith(_inner)
+
+
 def outside(frame: FrameType) -> tuple[FrameType, int]:
     """The nearest frame from `frame` on that is not helve's own code, and how many frames lie between.
 

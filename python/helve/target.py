@@ -28,9 +28,11 @@ from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
 from helve.spellings import architecture_meant, target_meant
+from helve.untraced import untraced
 
 _TARGETS = ("interp", "llvm", "cuda")
 _CHECKS = ("all", "uninitialised", "races")
+_CHECKS_OF_CONTENTS = ("all", "uninitialised")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": None, "fast_math": False, "check": None,
             "strict": False, "arch": None, "stream_bytes": None}
 # What other compilers call an option.
@@ -67,11 +69,13 @@ class Kernel:
         call = compiled.__call__
         if recipe is not None and are_devices_of(recipe.mesh):
             call = _on_processes(compiled, recipe)
-        self._call = call if outputs is None else outputs.runner(call)
+        checks = recipe is not None and recipe.options.get("check") in _CHECKS_OF_CONTENTS
+        self._call = call if outputs is None else outputs.runner(call, compiled.call_with_new if checks else None)
         self.__name__ = self.__qualname__ = compiled.function.name
         self.__doc__ = doc
         self.__signature__ = signature(compiled.function, self.outputs)
 
+    @untraced
     def __call__(self, /, *args, **named) -> Any:
         """Runs the kernel. Arguments may be named by their parameters: `kernel(a, B=b)`.
 
@@ -270,8 +274,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
             division, square root and functions, with subnormal float32 numbers flushed to 0. Results are then not
             bit-identical with those of other targets. The interpreter stays exact.
         check: for target "interp", what each call checks: "all", "uninitialised" (uses of elements that were never
-            written), "races" (conflicts of iterations, blocks and cores), or None. Checked calls are several times
-            slower.
+            written, and of outputs that the call allocates those that are not written at its end), "races" (conflicts
+            of iterations, blocks and cores), or None. Checked calls are several times slower.
         strict: for target "cuda", refuse an operation that needs a fragment in another layout than the program gives;
             otherwise the fragment is converted there, through shared memory. Other targets convert nothing, and refuse
             the option.
@@ -316,6 +320,8 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         raise at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
     _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():
+        if diagnostic.name == "SerialPipeline" and source.is_inner(diagnostic.span.file):
+            continue  # of one of helve's own kernels, whose callers cannot mend it
         warnings.warn(warning_from(diagnostic), stacklevel=2 + inside)
     kernel = Kernel(compiled, outputs, recipe, func.__doc__ if isinstance(func, PrimFunc) else None)
     log_compile(kernel)

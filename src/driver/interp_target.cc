@@ -40,6 +40,7 @@ class InterpKernel final : public CompiledKernel {
     runtime::InterruptPoll poll(options.interrupt);
     interp::Options run_options = run_options_;
     if (poll.active()) run_options.interrupt = [&poll] { poll.throw_if_requested(); };
+    run_options.new_arrays.assign(options.new_arrays.begin(), options.new_arrays.end());
     if (options.may_have_written) *options.may_have_written = true;
     interp::run(function_, args, run_options);
   }

@@ -136,7 +136,10 @@ Arguments::Arguments(const FunctionRef& f, const std::vector<Arg>& args, Scope& 
   bind_scalars(args);
   bind_dims(args);
   for (size_t i = 0; i < args.size(); ++i) {
-    if (is_tensor(args[i])) check_tensor(std::get<BufferRef>(f->params[i]), std::get<TensorArg>(args[i]));
+    if (!is_tensor(args[i])) continue;
+    const std::vector<size_t>& fresh = scope.options().new_arrays;
+    check_tensor(std::get<BufferRef>(f->params[i]), std::get<TensorArg>(args[i]),
+                 std::find(fresh.begin(), fresh.end(), i) != fresh.end());
   }
   for (const Assumption& each : f->assumptions) check_assumption(each);
 }
@@ -200,7 +203,7 @@ void Arguments::bind_dims(const std::vector<Arg>& args) {
   }
 }
 
-void Arguments::check_tensor(const BufferRef& param, const TensorArg& arg) {
+void Arguments::check_tensor(const BufferRef& param, const TensorArg& arg, bool fresh) {
   Frame frame = scope_.make_frame(0);
   for (const auto& [slot, value] : scalars_) frame.vars[slot] = value;
   const std::vector<int64_t> shape = eval_all(prepare(param->shape, scope_), frame);
@@ -229,8 +232,25 @@ void Arguments::check_tensor(const BufferRef& param, const TensorArg& arg) {
     throw UserError(Code::MissingData, {}, {{"parameter", param->name}, {"elements", elements}});
   }
   auto instance = std::make_unique<Instance>(param);
-  instance->refer(arg.data, shape, expected);
+  instance->refer(arg.data, shape, expected, fresh);
   tensors_.emplace_back(scope_.slot(*param), std::move(instance));
+}
+
+void Arguments::check_written() const {
+  for (const auto& [slot, instance] : tensors_) {
+    if (!instance->is_fresh()) continue;
+    const auto left = instance->unwritten();
+    if (!left) continue;
+    int64_t elements = 1;
+    for (size_t d = 0; d < instance->rank(); ++d) elements *= instance->extent(d);
+    const Buffer& declared = instance->declaration();
+    const auto [first, count] = *left;
+    const std::string what = count == elements ? "none of its elements is written"
+                                               : fmt::format("{} of its {} elements {} not written", count, elements,
+                                                             count == 1 ? "is" : "are");
+    throw UserError(Code::UnwrittenOutput, declared.span,
+                    {{"element", shape_text(instance->element_at(first))}, {"buffer", declared.name}}, {{{}, what}});
+  }
 }
 
 void Arguments::enter(Frame& frame) const {

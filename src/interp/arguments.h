@@ -18,10 +18,13 @@ class Arguments {
   /// Makes the arguments visible to an executor.
   void enter(Frame& frame) const;
 
+  /// UnwrittenOutput for the first new array of which the checked run has left out elements.
+  void check_written() const;
+
  private:
   void bind_scalars(const std::vector<Arg>& args);
   void bind_dims(const std::vector<Arg>& args);
-  void check_tensor(const BufferRef& param, const TensorArg& arg);
+  void check_tensor(const BufferRef& param, const TensorArg& arg, bool fresh);
   void check_assumption(const Assumption& assumption);
 
   FunctionRef function_;

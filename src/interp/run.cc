@@ -46,6 +46,7 @@ void run(const FunctionRef& f, const std::vector<Arg>& args, const Options& opti
   checker.attach(frames);
   try {
     run_body(*body, frames, scope.has_mesh());
+    if (options.check.uninitialised) arguments.check_written();
   } catch (const UserError& error) {
     throw checker.placed(error);
   }

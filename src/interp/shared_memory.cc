@@ -25,7 +25,7 @@ std::vector<Memory> declared_memory(const std::vector<MayAlias>& declared, const
       return std::any_of(each.buffers.begin(), each.buffers.end(),
                          [&](const BufferRef& b) { return b.get() == &instance->declaration(); });
     };
-    if (std::none_of(declared.begin(), declared.end(), names)) continue;
+    if (instance->is_fresh() || std::none_of(declared.begin(), declared.end(), names)) continue;
     const auto ends = instance->reach();
     if (!ends) continue;
     const int64_t origin = static_cast<int64_t>(reinterpret_cast<intptr_t>(instance->data())) * 8;

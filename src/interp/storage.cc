@@ -143,7 +143,8 @@ void out_of_bounds(const Buffer& buffer, size_t dim, int64_t index, int64_t exte
 Instance::Instance(BufferRef declaration)
     : declaration_(std::move(declaration)), format_(element_format(declaration_->dtype)) {}
 
-void Instance::refer(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides) {
+void Instance::refer(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides, bool fresh) {
+  fresh_ = fresh;
   data_ = static_cast<std::byte*>(data);
   shape_ = std::move(shape);
   strides_ = std::move(strides);
@@ -189,7 +190,10 @@ std::optional<std::pair<int64_t, int64_t>> Instance::reach() const {
 
 void Instance::watch(Clock& clock) {
   shadow_ = std::make_shared<Shadow>(clock);
-  if (const auto ends = reach()) shadow_->adopt(ends->first, ends->second - ends->first + 1);
+  const auto ends = reach();
+  if (!ends) return;
+  const int64_t count = ends->second - ends->first + 1;
+  fresh_ ? shadow_->begin(ends->first, count, {}) : shadow_->adopt(ends->first, count);
 }
 
 void Instance::watch(std::shared_ptr<Shadow> shadow, int64_t position, int64_t cells) {
@@ -212,6 +216,18 @@ bool Instance::undefined(int64_t offset) const {
   };
   const std::span<Cell> all = cells(offset);
   return std::any_of(all.begin(), all.end(), is_undefined);
+}
+
+std::optional<std::pair<int64_t, int64_t>> Instance::unwritten() const {
+  const auto ends = reach();
+  if (!ends) return {};
+  std::optional<std::pair<int64_t, int64_t>> out;
+  for (int64_t offset = ends->first; offset <= ends->second; ++offset) {
+    if (!undefined(offset)) continue;
+    if (!out) out.emplace(offset, 0);
+    ++out->second;
+  }
+  return out;
 }
 
 /// Digits of the offset in the strides, largest first. A negative stride counts from the dimension's end.

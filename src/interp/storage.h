@@ -40,8 +40,10 @@ class Instance {
  public:
   explicit Instance(BufferRef declaration);
 
-  /// Refers to memory of the caller. Strides count elements.
-  void refer(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides);
+  /// Refers to memory of the caller, with contents or `fresh`. Strides count elements.
+  void refer(void* data, std::vector<int64_t> shape, std::vector<int64_t> strides, bool fresh = false);
+  /// Is it memory of the caller without contents?
+  bool is_fresh() const { return fresh_; }
 
   /// Fresh undefined storage of this shape, row-major (NegativeExtent, OutOfMemory).
   void allocate(std::vector<int64_t> shape, const Span& span);
@@ -49,7 +51,7 @@ class Instance {
   /// Makes all contents undefined; `loop` is the loop that says so, when one does.
   void forget(const Span* loop = nullptr);
 
-  /// Keeps a shadow from here on. Contents of an argument count as written.
+  /// Keeps a shadow from here on. Contents of an argument that is not fresh count as written.
   void watch(Clock& clock);
   /// Keeps its accesses in a shadow that covers other instances too: an element has `cells` of it, that of offset 0
   /// begin at `position`.
@@ -77,6 +79,9 @@ class Instance {
   /// The offsets of the first and the last element; nothing where there is none.
   std::optional<std::pair<int64_t, int64_t>> reach() const;
   const std::byte* data() const { return data_; }
+  /// The offset of an element that was never written, the first in row-major order, and how many there are; nothing if
+  /// all of them were. For memory without gaps.
+  std::optional<std::pair<int64_t, int64_t>> unwritten() const;
   /// The subscripts of the element at `offset`.
   std::vector<int64_t> element_at(int64_t offset) const;
 
@@ -106,6 +111,7 @@ class Instance {
   int64_t position_ = 0;
   int64_t cells_ = 1;
   bool placed_ = false;
+  bool fresh_ = false;
   std::shared_ptr<const std::vector<int64_t>> addresses_;
   int64_t born_ = 0;  ///< of a placed instance, whose contents are younger than its memory
   Span allocated_;

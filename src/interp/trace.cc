@@ -390,7 +390,9 @@ void Trace::check_write(Instance& instance, int64_t offset, const Mark& mark, Sc
   if (level == kOrdered) return;
   const bool same = before.i == instance.read(offset).i;
   if (level == kOtherCore && same && replicas(instance.declaration(), earlier.mark.core)) return;
-  report_race(instance, offset, level, earlier, {mark, true});
+  const Values values{before, instance.read(offset)};
+  const bool known = earlier.writes && earlier.mark.mode == StoreMode::Write;  // else others may have stored since
+  report_race(instance, offset, level, earlier, {mark, true}, known ? &values : nullptr);
 }
 
 bool Trace::is_of_thread(size_t level) const {

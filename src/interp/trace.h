@@ -206,9 +206,16 @@ class Trace {
   /// Is that execution of the loop still active?
   bool runs(const Left& loop) const;
   void check_write(Instance& instance, int64_t offset, const Mark& mark, Scalar value);
-  /// Throws for two accesses that conflict at `level`.
-  [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier,
-                                Access later) const;
+  /// The values that the two writes of a race store.
+  struct Values {
+    Scalar earlier, later;
+  };
+  /// Throws for two accesses that conflict at `level`; `values` are those of two writes, or null.
+  [[noreturn]] void report_race(const Instance& instance, int64_t offset, size_t level, Access earlier, Access later,
+                                const Values* values = nullptr) const;
+  /// Who stores which value, or that both store the same.
+  std::string values_text(const Instance& instance, size_t level, const Mark& earlier, const Mark& later,
+                          const Values& values) const;
   std::string executor(size_t level, const Mark& mark) const;
   static std::string executor_in_block(const Mark& mark);
   /// Cores that hold the same shard of a mesh tensor may all store the same value to it.

@@ -56,7 +56,7 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
     throw UserError(Code::LoopScratch, cell.write.site->span,
                     {{"buffer", name}, {"variables", join(cell.left.loop->vars, ", ", variable)}},
                     {{instance.allocated(), fmt::format("'{}' is allocated here", name)},
-                     {cell.left.loop->span, "the loop"},
+                     {cell.left.loop->span, cell.left.loop->threads ? "the threads" : "the loop"},
                      {site.span, "here one of the values is read"}},
                     std::move(fixes));
   }
@@ -70,6 +70,8 @@ void Trace::report_undefined(const Instance& instance, int64_t offset, const Sit
         {instance.forgotten(), fmt::format("at the start of each iteration the contents of '{}' are undefined", name)});
   } else if (instance.allocated().known()) {
     notes.push_back({instance.allocated(), fmt::format("'{}' is allocated here", name)});
+  } else if (instance.is_fresh()) {
+    notes.push_back({instance.declaration().span, fmt::format("'{}' is an output, which the call allocates", name)});
   }
   throw UserError(Code::UninitialisedRead, site.span,
                   {{"element", shape_text(instance.element_at(offset))}, {"buffer", name}}, std::move(notes));
@@ -138,7 +140,24 @@ std::string Trace::executor(size_t level, const Mark& mark) const {
          join(parts, ", ", [](const std::string& p) { return p; });
 }
 
-void Trace::report_race(const Instance& instance, int64_t offset, size_t level, Access earlier, Access later) const {
+std::string Trace::values_text(const Instance& instance, size_t level, const Mark& earlier, const Mark& later,
+                               const Values& values) const {
+  const DType dtype = instance.dtype();
+  const auto text = [&](Scalar value) -> std::string {
+    if (dtype.is_bool()) return value.i != 0 ? "True" : "False";
+    if (is_uint64(dtype)) return fmt::format("{}", static_cast<uint64_t>(value.i));
+    return dtype.is_float() ? float_text(value.f) : fmt::format("{}", value.i);
+  };
+  const std::string first = text(values.earlier), second = text(values.later);
+  if (first == second) {
+    return fmt::format("both write {}, which is no race where T.annotate_mesh_tensor gives them one shard of '{}'",
+                       first, instance.declaration().name);
+  }
+  return fmt::format("{} writes {}, {} writes {}", executor(level, earlier), first, executor(level, later), second);
+}
+
+void Trace::report_race(const Instance& instance, int64_t offset, size_t level, Access earlier, Access later,
+                        const Values* values) const {
   const Site* first = earlier.mark.site;
   if (first->statement && first->statement == later.mark.site->statement && earlier.writes && !later.writes &&
       !instance.has_other_names()) {
@@ -164,6 +183,9 @@ void Trace::report_race(const Instance& instance, int64_t offset, size_t level, 
     code = blocks ? Code::RacingBlocks : Code::RacingIterations;
     const char* executors = blocks ? "blocks" : "iterations";
     notes.push_back({loop.span, fmt::format("the {} of this {} run in any order", executors, loop.kind)});
+  }
+  if (values && level == kOtherCore) {
+    notes.push_back({{}, values_text(instance, level, earlier.mark, later.mark, *values)});
   }
   std::vector<std::string> fixes;
   if (level != kOtherCore && earlier.mark.site->statement == later.mark.site->statement) {

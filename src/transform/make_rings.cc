@@ -66,13 +66,24 @@ class Rings final : public ScopedRewriter {
  public:
   Rings(const Function& f, const PassOptions& options) : ScopedRewriter(f), function_(f), options_(options) {}
 
-  Stmt run() { return rewrite(function_.body); }
+  Stmt run() {
+    Stmt out = rewrite(function_.body);
+    for (const Diagnostic& each : idle_) {
+      const bool fills = std::find(producing_.begin(), producing_.end(), each.span) != producing_.end();
+      if (options_.warnings && options_.machine.is_gpu() && !fills) options_.warnings->push_back(each);
+    }
+    return out;
+  }
 
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
-    if (const Kernel* kernel = as<Kernel>(s)) return with_memory(*kernel, s);
+    if (const Kernel* kernel = as<Kernel>(s)) {
+      if (kernel->producers > 0) look_at_producers(*kernel);
+      why_none_.clear();
+      return with_memory(*kernel, s);
+    }
     const For* loop = as<For>(s);
-    if (!loop || !enclosing_kernel() || !fits(*enclosing_kernel())) return s;
+    if (!loop || !enclosing_kernel() || !why_unfit(*enclosing_kernel()).empty()) return s;
     const bool pipelined = loop->loop == LoopKind::Pipelined && loop->num_stages >= 2;
     const bool tiles = loop->loop == LoopKind::Persistent && has_ring_events(loop->body);
     if (!pipelined && !tiles) return s;
@@ -83,6 +94,7 @@ class Rings final : public ScopedRewriter {
     std::optional<std::vector<Group>> groups = groups_of(*loop, inside);
     if (!groups) return s;
     if (const std::string value = crossing(*loop); !value.empty()) {
+      why_none_ = fmt::format("what copies would need {}, which the kernel computes", value);
       if (options_.warnings && pipelined) {
         options_.warnings->push_back({Code::ValueCrossesRoles, s->span, {{"value", value}}, {}, {}});
       }
@@ -95,7 +107,10 @@ class Rings final : public ScopedRewriter {
     }
     std::string refused;
     const int stages = stages_with_room(*loop, *groups, &refused);
-    if (stages < 2) return s;
+    if (stages < 2) {
+      why_none_ = refused;
+      return s;
+    }
     take_memory(*loop, stages, *groups);
     if (options_.choices) {
       ScheduleChoice choice{"T.Pipelined", s->span, "rings", {}};
@@ -106,24 +121,47 @@ class Rings final : public ScopedRewriter {
   }
 
  private:
-  /// Is it a kernel that may have roles?
-  bool fits(const Kernel& kernel) const {
-    return options_.machine.is_gpu() && options_.machine.group_products && !function_.mesh &&
-           kernel.threads % kWarpgroup == 0 && kernel.threads + kWarpgroup <= options_.machine.block_threads &&
-           !has_roles(kernel) && !is_written_for_threads(kernel) && !has_collective(kernel.body) &&
-           multiplies(kernel.body);
+  /// Why it is no kernel that may have roles; empty if it is one.
+  std::string why_unfit(const Kernel& kernel) const {
+    const int64_t most = options_.machine.block_threads - kWarpgroup;
+    if (!options_.machine.is_gpu() || !options_.machine.group_products) {
+      return "only sm_90a has the products of warpgroups that take from rings";
+    }
+    if (function_.mesh) return "the function has a mesh";
+    if (kernel.threads % kWarpgroup != 0) return "its threads are no multiple of 128";
+    if (kernel.threads > most) return fmt::format("it has more than {} threads of its own", most);
+    if (has_roles(kernel) || is_written_for_threads(kernel)) return "it is written for threads";
+    if (has_collective(kernel.body)) return "it has collectives";
+    return multiplies(kernel.body, kernel) ? "" : "none of its products is one of warpgroups (\"wgmma\")";
+  }
+
+  /// Keeps the warning of a kernel that asks for producers, if it has no ring for them.
+  void look_at_producers(const Kernel& kernel) {
+    const auto same = [&](const Diagnostic& each) { return each.span == kernel.span; };
+    if (!memory_.empty() || has_ring_events(kernel.body)) {  // one of a kernel's versions is enough
+      producing_.push_back(kernel.span);
+    } else if (std::none_of(idle_.begin(), idle_.end(), same)) {
+      std::string why = why_unfit(kernel);
+      if (why.empty()) why = why_none_;
+      if (why.empty()) why = "it has no T.Pipelined loop of two or more stages";
+      idle_.push_back({Code::HintWithoutEffect,
+                       kernel.span,
+                       {{"hint", "producers="}, {"reason", fmt::format("the kernel fills no ring, since {}", why)}},
+                       {},
+                       {"change that, or leave producers out"}});
+    }
   }
 
   /// Does the statement multiply by warpgroups?
-  bool multiplies(const Stmt& s) const {
+  bool multiplies(const Stmt& s, const Kernel& kernel) const {
     const Facts none;
-    return multiplies_by_groups(s, context_with(none));
+    return multiplies_by_groups(s, context_with(none, kernel));
   }
 
-  LoweringContext context_with(const Facts& facts) const {
+  LoweringContext context_with(const Facts& facts, const Kernel& kernel) const {
     LoweringContext out;
     out.function = &function_;
-    out.kernel = enclosing_kernel();
+    out.kernel = &kernel;
     out.facts = &facts;
     out.machine = &options_.machine;
     return out;
@@ -139,14 +177,23 @@ class Rings final : public ScopedRewriter {
       if (!copy.reason.empty()) continue;  // it stays what it is
       const Region &src = copy.op->region(0), &dst = copy.op->region(1);
       const Stmt box = box_of(*copy.op, facts);
-      if (!box || written.contains(src.buffer.get()) || !dst.whole()) return std::nullopt;
+      const std::string what = fmt::format("the copy to '{}'", dst.buffer->name);
+      if (!box || written.contains(src.buffer.get()) || !dst.whole()) {
+        why_none_ = what + (!box          ? " is none that TMA makes of a tensor map (\"tma_tensor\")"
+                            : dst.whole() ? " reads what the kernel writes"
+                                          : " fills a part of it");
+        return std::nullopt;
+      }
       Group own{{box}, {copy.position}, body.size(), 0, false, nullptr};
       for (size_t i = copy.position + 1; i < body.size(); ++i) {
         if (!uses(body[i], *dst.buffer)) continue;
         own.first = std::min(own.first, i);
         own.last = i;
       }
-      if (own.first == body.size()) return std::nullopt;
+      if (own.first == body.size()) {
+        why_none_ = what + " has no use behind it";
+        return std::nullopt;
+      }
       const auto same = [&](const Group& g) { return g.first == own.first && g.last == own.last; };
       const auto at = std::find_if(out.begin(), out.end(), same);
       if (at == out.end()) {
@@ -156,7 +203,10 @@ class Rings final : public ScopedRewriter {
         at->copies.push_back(copy.position);
       }
     }
-    if (out.empty()) return std::nullopt;
+    if (out.empty()) {
+      why_none_ = "no copy of its pipelined loop can begin early";
+      return std::nullopt;
+    }
     for (Group& group : out) group.overlaps = runs_on(body, group.last);
     return out;
   }
@@ -172,12 +222,12 @@ class Rings final : public ScopedRewriter {
   /// The sums of a product by warpgroups; null for other statements.
   const Buffer* sums_of(const Stmt& s) const {
     const TileOp* op = as<TileOp>(s);
-    return op && multiplies(s) ? op->region(2).buffer.get() : nullptr;
+    return op && multiplies(s, *enclosing_kernel()) ? op->region(2).buffer.get() : nullptr;
   }
 
   /// The copy as one of boxes of a tensor, which waits for its commit; null if it is none.
   Stmt box_of(const TileOp& op, const Facts& facts) const {
-    LoweringContext context = context_with(facts);
+    LoweringContext context = context_with(facts, *enclosing_kernel());
     context.fills_ring = true;
     const Stmt copy = map_parts(
         tile_op(TileOpcode::CopyAsync, op.operands, op.span, op.places),
@@ -349,6 +399,10 @@ class Rings final : public ScopedRewriter {
   std::vector<Stmt> memory_;  ///< allocations of these, and of the rings
   std::vector<Stmt> begins_;  ///< initializations of the rings
   int64_t extra_ = 0;  ///< bytes of the slots
+  std::string why_none_;  ///< why a loop of it has no ring
+  // Of the function, kernels that ask for producers:
+  std::vector<Span> producing_;  ///< they have rings
+  std::vector<Diagnostic> idle_;  ///< the warnings of those that have none
 };
 
 }  // namespace

@@ -14,11 +14,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "helve/analysis/effects.h"
 #include "helve/analysis/multiple.h"
 #include "helve/analysis/operation_loops.h"
 #include "helve/ir/expr/rounding.h"
+#include "helve/ir/expr/text.h"
 #include "helve/ir/tensor/inline.h"
 #include "helve/ir/tensor/region.h"
 #include "helve/ir/tensor/visit.h"
@@ -85,7 +87,7 @@ FunctionRef with_even_rows(const FunctionRef& f, BufferMap* declared) {
 }
 
 [[noreturn]] void refuse_packed_store(const Buffer& buffer, const BufferMap& declared, const Span& span,
-                                      const std::string& reason, const char* remedy) {
+                                      const std::string& reason, const std::string& remedy) {
   const auto was = declared.find(&buffer);
   throw UserError(Code::PackedStore, span,
                   {{"buffer", buffer.name}, {"dtype", to_string(buffer.dtype)}, {"reason", reason}, {"remedy", remedy}},
@@ -334,6 +336,9 @@ class Elements {
 
   Stmt body(const Stmt& s) {
     walk(s, [&](const Stmt& each) {
+      if (const Kernel* kernel = as<Kernel>(each)) {
+        for (const VarRef& var : kernel->vars) blocks_.insert(var.get());
+      }
       const Alloc* n = as<Alloc>(each);
       if (!n || !is_packed(*n->buffer) || bytes_.contains(n->buffer.get())) return;
       Ref<Buffer> own = make_ref<Buffer>(*n->buffer);
@@ -424,11 +429,26 @@ class Elements {
 
   Stmt stored(const Store& n) const {
     if (bytes_.contains(n.buffer.get())) {
-      refuse_packed_store(*n.buffer, declared_, n.span, "this stores one of them",
-                          "store to a buffer of T.alloc_shared or T.alloc_fragment, and T.copy whole rows of it, or an "
-                          "even number of elements from an even index on");
+      refuse_packed_store(*n.buffer, declared_, n.span, "this stores one of them", remedy_of(n));
     }
     return store(kept_.at(n.buffer.get()), n.indices, in_memory(n.value, n.buffer->dtype), n.span);
+  }
+
+  /// Where to store an element instead: a row that the block has for itself, unless blocks share rows.
+  std::string remedy_of(const Store& n) const {
+    constexpr int64_t kLongestRow = 8192;  // that is written as it is
+    const int64_t* extent = int_value(n.buffer->shape.back());
+    bool shares_row = false;
+    walk(n.indices.back(), [&](const Expr& e) { shares_row |= as<Var>(e) && blocks_.contains(as<Var>(e)); });
+    if (!extent || *extent > kLongestRow || shares_row) {
+      return "let a block store to a buffer of T.alloc_shared or T.alloc_fragment, and T.copy whole rows of it, or an "
+             "even number of elements from an even index on";
+    }
+    std::string row;
+    for (size_t d = 0; d + 1 < n.indices.size(); ++d) row += brief_text(n.indices[d]) + ", ";
+    return fmt::format("store to row[{}] of row = T.alloc_shared(({},), \"{}\"), and then T.copy(row, {}[{}:]), which "
+                       "writes whole bytes",
+                       brief_text(n.indices.back()), *extent, to_string(n.buffer->dtype), n.buffer->name, row);
   }
 
   /// A float is rounded where it is stored; an integer has wrapped where it was computed.
@@ -449,6 +469,7 @@ class Elements {
   const BufferMap& declared_;
   BufferMap kept_;  ///< memory with an element a byte
   std::unordered_map<const Var*, VarRef> names_;
+  std::unordered_set<const Var*> blocks_;  ///< the variables of kernels
 };
 
 }  // namespace

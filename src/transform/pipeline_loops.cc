@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "helve/analysis/early_copies.h"
 #include "helve/arith/simplify.h"
@@ -150,6 +151,8 @@ class Pipeline {
   BufferMap stages_;
 };
 
+constexpr const char* kNoCopies = "no T.copy from a global tensor to shared memory stands at the top level of its body";
+
 class Pipelines final : public ScopedRewriter {
  public:
   Pipelines(const Function& f, const PassOptions& options) : ScopedRewriter(f), function_(f), options_(options) {}
@@ -157,6 +160,7 @@ class Pipelines final : public ScopedRewriter {
   /// The function's body; the memory of its pipelined loops is allocated with stages.
   Stmt run() {
     const Stmt body = rewrite(function_.body);
+    warn_of_serial();
     if (stages_.empty()) return body;
     return helve::rewrite(body, [&](const Stmt& s) -> Stmt {
       const Alloc* n = as<Alloc>(s);
@@ -174,16 +178,28 @@ class Pipelines final : public ScopedRewriter {
     enter_loop(inside, loop->vars[0], loop->begins[0], loop->extents[0]);
     ScheduleChoice choice{"T.Pipelined", s->span, "asynchronous copies", {}};
     std::vector<EarlyCopy> early;
+    declined_.clear();
     for (EarlyCopy& copy : early_copies(*loop, accesses_of_kernel(), function_.may_alias)) {
       if (copy.reason.empty()) copy.reason = why_at_once(*copy.op, inside);
       if (copy.reason.empty()) copy.reason = why_no_room(*copy.op->region(1).buffer, loop->num_stages);
+      const std::string what = fmt::format("copy to '{}'", copy.op->region(1).buffer->name);
       if (copy.reason.empty()) {
         early.push_back(std::move(copy));
       } else {
-        choice.declined.push_back({fmt::format("copy to '{}'", copy.op->region(1).buffer->name), copy.reason});
+        choice.declined.push_back({what, copy.reason});
+        if (is_global(*copy.op->region(0).buffer)) {
+          declined_.push_back({copy.op->span, fmt::format("the {}: {}", what, copy.reason)});
+        }
       }
     }
-    if (early.empty()) choice.schedule = "serial";
+    if (early.empty()) {
+      choice.schedule = "serial";
+      if (choice.declined.empty()) choice.declined.push_back({"asynchronous copies", kNoCopies});
+      const Expr extent = simplify(loop->extents[0], facts);
+      const int64_t* turns = int_value(extent);
+      const bool asked = !loop->scheduled;  // what a schedule pipelines may have been chosen for the user
+      if (asked && (!turns || *turns > 1)) serial_.push_back(serial_pipeline(*loop));
+    }
     if (options_.choices) options_.choices->push_back(std::move(choice));
     if (early.empty()) return s;
     Pipeline pipeline(*loop, std::move(early), first_product(*loop, inside));
@@ -192,6 +208,31 @@ class Pipelines final : public ScopedRewriter {
   }
 
  private:
+  /// The warning of a loop none of whose copies can begin early; `declined_` says why.
+  Diagnostic serial_pipeline(const For& loop) {
+    std::vector<std::string> fixes;
+    if (declined_.empty()) {
+      declined_.push_back({{}, kNoCopies});
+      fixes.push_back("let T.copy fill a buffer of T.alloc_shared with what the loop reads, or leave out num_stages");
+    }
+    return {Code::SerialPipeline, loop.span, {}, std::exchange(declined_, {}), std::move(fixes)};
+  }
+
+  /// Warns of the loops in which nothing overlaps. Of a kernel's versions one that overlaps copies is enough; a loop
+  /// that stands in several is one loop.
+  void warn_of_serial() const {
+    if (!options_.warnings || !options_.choices) return;
+    std::vector<Span> done;
+    for (const ScheduleChoice& each : *options_.choices) {
+      if (each.operation == "T.Pipelined" && each.schedule != "serial") done.push_back(each.span);
+    }
+    for (const Diagnostic& warning : serial_) {
+      if (std::find(done.begin(), done.end(), warning.span) != done.end()) continue;
+      done.push_back(warning.span);
+      options_.warnings->push_back(warning);
+    }
+  }
+
   const AccessModel& accesses_of_kernel() {
     if (known_ != enclosing_kernel()) accesses_ = access_model(enclosing_kernel()->body, function_.may_alias);
     known_ = enclosing_kernel();
@@ -254,6 +295,8 @@ class Pipelines final : public ScopedRewriter {
   const Kernel* known_ = nullptr;
   AccessModel accesses_;  ///< of the kernel that is known
   int64_t extra_ = 0;  ///< bytes that stages of the kernel add
+  std::vector<Note> declined_;  ///< why copies of the loop that is being read stay where they are
+  std::vector<Diagnostic> serial_;  ///< of the loops that overlap nothing
 };
 
 }  // namespace

@@ -46,8 +46,8 @@ OF_CPP = {
 # Those of programs that take several processes, or NVRTC; tests beside those of processes state the exact text.
 OF_PROCESSES = {"ArgumentDistribution", "NotOfOwnPart", "ProcessesUnmet", "NcclMissing", "PartDevice", "SharedDevice",
                 "CallText"}
-# Of results for PyTorch; tests/python/test_torch_tensors.py states the exact text.
-OF_PYTORCH = {"GradientIsLost"}
+# Of results for PyTorch, and of its compiler; tests/python/test_torch_tensors.py states the exact text.
+OF_PYTORCH = {"GradientIsLost", "CallInGraph"}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ The CPU runs the text too: of a thread with an even number copies are done as la
 """
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from test_cuda_lowering import compiled, thread_form
 from undispatched import undispatched
 
 import helve
+import helve.kernels
 import helve.testing
 from helve import T, _core
 
@@ -244,6 +246,55 @@ def test_what_is_chosen_and_why_not():
     assert choices(mirrored(96, 500), "T.Pipelined") == [("serial", {
         "copy to 'x'": "with 500 stages of it the kernel's buffers need 256000 bytes of shared memory, and 232448 are "
                        "there for them"})]
+
+
+def loads():
+    @T.prim_func
+    def main(A: T.Tensor((ROWS, TILE), "float32"), B: T.Tensor((TILE,), "float32")):
+        with T.Kernel(1, threads=64):
+            s = T.alloc_fragment((TILE,), "float32")
+            T.clear(s)
+            for k in T.Pipelined(ROWS, num_stages=2):
+                for j in T.Parallel(TILE):
+                    s[j] += A[k, j]
+            T.copy(s, B)
+
+    return main
+
+
+def warned(function):
+    """What a compile warns of: the codes, and the line and the notes of the first."""
+    found = _core.lowering_warnings(function.function, target="cuda", arch="sm_90a")
+    return [each.code for each in found], found and (found[0].span.line, [note.text for note in found[0].notes])
+
+
+def test_a_loop_without_overlap_is_a_warning():
+    """Only where no version of the kernel overlaps anything, and the program itself asks for stages."""
+    codes, (line, notes) = warned(mirrored(101, 2, "float16"))
+    assert codes == ["HV0930"] and line == mirrored.__code__.co_firstlineno + 9
+    assert notes == ["the copy to 'x': 'cp_async' declined: an address in 'A' is not known to be a multiple of 4 bytes"]
+    assert warned(guarded_copy(96))[1][1] == ["the copy to 'x': it is under a condition or in a loop of the body"]
+    assert warned(mirrored(96, 500))[0] == ["HV0930"]
+    reason = "no T.copy from a global tensor to shared memory stands at the top level of its body"
+    assert warned(loads())[1][1] == [reason]
+    assert choices(loads(), "T.Pipelined") == [("serial", {"asynchronous copies": reason})]
+    silent = [mirrored(96, 2), mirrored(101, 1, "float16"), mirrored(T.dyn("n"), 2, "float16")]
+    silent.append(mirrored(TILE - 1, 2, "float16"))  # one iteration
+    schedule = helve.Schedule(mirrored(101, 0, "float16"))
+    schedule.pipeline("k", 2)
+    silent.append(schedule.function)
+    for each in silent:
+        assert warned(each) == ([], []), each
+
+
+def test_kernels_of_the_library_do_not_warn_of_their_loops():
+    """Who calls them cannot mend them; the reasons can be listed."""
+    function = helve.kernels.gemm("bfloat16", N=129, K=67)
+    assert warned(function)[0] == ["HV0930"] * 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = choices(function, "T.Pipelined")
+    assert [schedule for schedule, _ in found] == ["serial", "serial"]
 
 
 def refusal(body, extra=""):

@@ -25,6 +25,7 @@ LAYERS = [
     "source",
     "errors",
     "caller",
+    "untraced",
     "spellings",
     "arguments",
     "breakpoints",

@@ -372,3 +372,75 @@ def test_versions_of_a_schedule_keep_the_declared_outputs():
     s.unroll("i")
     for each in (s, s.version(0), s.version(1), s.copy()):
         assert (helve.compile(each)(np.arange(4, dtype="float32")) == [0, 2, 4, 6]).all()
+
+
+def positives():
+    """Keeps rows that begin with a number above 0."""
+
+    @T.prim_func
+    def main(A: T.Tensor((M, 4), "float32"), B: T.Tensor((M, 4), "float32"), C: T.Tensor((M,), "float32")):
+        with T.Kernel(M) as b:
+            C[b] = A[b, 0]
+            if A[b, 0] > 0.0:
+                T.copy(A[b, :], B[b, :])
+
+    return main
+
+
+def unwritten(call):
+    with pytest.raises(helve.Error) as caught:
+        call()
+    assert caught.value.name == "UnwrittenOutput"
+    return caught.value.message, caught.value.notes[0]
+
+
+@pytest.mark.parametrize("check", ["all", "uninitialised"])
+def test_elements_of_a_new_array_that_are_not_written_are_found(check):
+    kernel = helve.compile(positives(), target="interp", check=check, out=["C", "B"])
+    a = np.ones((3, 4), "float32")
+    c, b = kernel(a)
+    assert (b == a).all() and (c == 1).all()
+    a[1, 0] = 0
+    where = "element (1, 0) of output 'B' is not written, and a new array has no contents"
+    assert unwritten(lambda: kernel(a)) == (where, "4 of its 12 elements are not written")
+    a[:, 0] = 0
+    assert unwritten(lambda: kernel(a))[1] == "none of its elements is written"
+    assert unwritten(lambda: helve.jit(positives(), target="interp", check=check, out=("B", "C"))(a))
+    kernel(a[:0])  # empty arrays have no elements
+
+
+def test_what_a_call_is_given_may_keep_elements():
+    kernel = helve.compile(positives(), target="interp", check="all", out=["B", "C"])
+    a, b, c = np.zeros((2, 4), "float32"), np.full((2, 4), 7, "float32"), np.empty(2, "float32")
+    for given in ((a, b, c), (a, b, None)):
+        kernel(*given)
+        assert (b == 7).all()
+    assert unwritten(lambda: kernel(a, None, c))[1] == "none of its elements is written"
+    for unchecked in (None, "races"):
+        helve.compile(positives(), target="interp", check=unchecked, out=["B", "C"])(a)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "float4_e2m1"])
+def test_elements_that_share_bytes_are_told_apart(dtype):
+    @T.prim_func
+    def main(A: T.Tensor((2, 8), dtype), B: T.Tensor((2, 8), dtype)):
+        with T.Kernel(2) as b:
+            T.copy(A[b, 0:6], B[b, 0:6])
+
+    kernel = helve.compile(main, target="interp", check="all", out="B")
+    message, note = unwritten(lambda: kernel(np.zeros((2, 4), "uint8")))
+    assert message.startswith("element (0, 6) of output 'B'") and note == "4 of its 16 elements are not written"
+
+
+def test_all_cores_of_a_mesh_write_one_output():
+    mesh = helve.Mesh((2, 2))
+
+    @T.prim_func(mesh=mesh)
+    def main(A: T.Tensor((4,), "float32"), B: T.Tensor((5,), "float32")):
+        with T.Kernel(2, 2) as (r, c):
+            B[2 * r + c] = A[2 * r + c]
+
+    kernel = helve.compile(main, target="interp", mesh=mesh, check="all", out="B")
+    assert unwritten(lambda: kernel(np.zeros(4, "float32"))) == (
+        "element (4,) of output 'B' is not written, and a new array has no contents",
+        "1 of its 5 elements is not written")

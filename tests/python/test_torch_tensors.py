@@ -185,3 +185,30 @@ def test_results_without_a_gradient_are_said(target):
         operator = helve.torch.op(f"test_helve::doubled_by_{target}", double_five, out="b", target=target)
         assert not operator(x.detach()).requires_grad
         operator(x)
+
+
+REASON = ("HV0645: torch.compile cannot take the call of a kernel into its graph; "
+          "make an operator of the kernel's function by helve.torch.op, and call that")
+
+
+@pytest.mark.parametrize("kind", ["kernel", "function", "builder"])
+def test_a_call_ends_the_graph_or_says_what_to_do(kind):
+    @helve.jit(out="b")
+    def build(a):
+        @T.prim_func
+        def doubled(a: T.Tensor(a.shape, "float32"), b: T.Tensor(a.shape, "float32")):
+            with T.Kernel(1):
+                for i in T.Parallel(a.shape[0]):
+                    b[i] = a[i] * 2.0
+
+        return doubled
+
+    call = {"kernel": helve.compile(double_five, out="b"), "function": helve.jit(double_five, out="b"),
+            "builder": build}[kind]
+    x = torch.ones(5)
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(lambda a: call(a) + 1, backend="eager")(x), torch.full((5,), 3.0))
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported) as caught:
+        torch.compile(lambda a: call(a) + 1, backend="eager", fullgraph=True)(x)
+    assert REASON in str(caught.value)

@@ -93,6 +93,9 @@ struct Options {
   std::function<void(const std::string&)> print = {};
   /// Called at each T.breakpoint; what it throws ends the run. Without it none of them does anything.
   std::function<void(const Stop&)> stop = {};
+  /// Positions of tensor parameters whose arguments are new arrays: with `check.uninitialised` none of their elements
+  /// is written yet, and all of them have to be when the run ends (UnwrittenOutput).
+  std::vector<size_t> new_arrays = {};
 };
 
 /// Runs `f` on `args`, one for each parameter in order. Dynamic extents are bound from the shapes of the arguments.
@@ -102,14 +105,14 @@ struct Options {
 ///
 /// The checks are exact for the arguments of the run. A copy of an element that was never written makes the copy's
 /// target one that was never written; a use in arithmetic, a condition, a subscript or a reduction, and a store to a
-/// parameter, are reported. Two accesses race when they touch one element, one of them writes, and they stand in
-/// different iterations of a T.Parallel, T.Persistent or parallel T.foreach_tiles, in different blocks of a launch, or
-/// on different cores of a mesh with no collective of both between them; with `barriers` also in different iterations
-/// of two T.threads loops of a block with no T.sync_threads between them, or one of them in a copy by TMA. One order of
-/// iterations suffices: up to its first race a program of nested parallel loops does the same in every order, so a run
-/// that records who accessed what finds a race when any order has one (Feng and Leiserson, "Efficient detection of
-/// determinacy races in Cilk programs", 1997). Asynchronous copies are not in the language; they would be accesses
-/// whose order begins at their wait.
+/// parameter, are reported, as are elements of new arrays that no statement has written. Two accesses race when they
+/// touch one element, one of them writes, and they stand in different iterations of a T.Parallel, T.Persistent or
+/// parallel T.foreach_tiles, in different blocks of a launch, or on different cores of a mesh with no collective of
+/// both between them; with `barriers` also in different iterations of two T.threads loops of a block with no
+/// T.sync_threads between them, or one of them in a copy by TMA. One order of iterations suffices: up to its first race
+/// a program of nested parallel loops does the same in every order, so a run that records who accessed what finds a
+/// race when any order has one (Feng and Leiserson, "Efficient detection of determinacy races in Cilk programs", 1997).
+/// Asynchronous copies are not in the language; they would be accesses whose order begins at their wait.
 ///
 /// Throws UserError: wrong arguments (ArgumentCount, ArgumentRank, ArgumentShape, ArgumentStrides, ...), OutOfBounds,
 /// ZeroDivisor, IndexOverflow, NegativeShift, NegativeExtent, ShapeMismatch, CollectiveShape, DivergentCollective,

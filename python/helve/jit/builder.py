@@ -21,6 +21,7 @@ from helve.errors import Error, error, shown
 from helve.jit.options import JitOptions
 from helve.jit.store import KernelStore
 from helve.target import Kernel
+from helve.untraced import untraced
 
 _SPELLINGS = 1024
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -66,6 +67,7 @@ class JitBuilder:
         self._store = KernelStore()  # by the builder's arguments
         self._spellings: dict[Hashable, Hashable] = {}  # from the arguments of a call to the builder's
 
+    @untraced
     def __call__(self, /, *args, **named) -> Any:
         """The kernel for the arguments, built and compiled if it is not kept yet.
 

@@ -23,6 +23,7 @@ from helve.schedule import Schedule
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
 from helve.target import Kernel, outputs_of
+from helve.untraced import untraced
 
 
 class JitFunction(PrimFunc):
@@ -54,6 +55,7 @@ class JitFunction(PrimFunc):
                 break
         self._whole = len(func.function.params)
 
+    @untraced
     def __call__(self, /, *args, **named) -> Any:
         """Runs the kernel, compiled if it is not kept yet. Arguments and results are those of `helve.Kernel`.
 

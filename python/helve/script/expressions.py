@@ -25,6 +25,7 @@ from helve.script.inlinable import Helper, Inline, helper_of, is_own, nested
 from helve.script.prim_func import PrimFunc
 from helve.script.values import (
     as_index,
+    index_remedy,
     is_bool,
     is_language,
     is_path,
@@ -627,13 +628,11 @@ class Expressions:
         """One index of a buffer."""
         value = self.evaluate(node)
         span = self.context.span(node)
-        if isinstance(value, _core.Expr):
-            if value.dtype != "index" and "int" not in value.dtype:
-                raise error("IndexType", span, buffer=buffer.name, dtype=value.dtype)
+        if isinstance(value, _core.Expr) and (value.dtype == "index" or "int" in value.dtype):
             return as_index(value)
         plain_number = number(value)
         if not isinstance(plain_number, int) or isinstance(plain_number, bool):
-            raise error("IndexType", span, buffer=buffer.name, dtype=kind_of(value))
+            raise error("IndexType", span, buffer=buffer.name, dtype=kind_of(value), fixes=index_remedy(node, value))
         if plain_number < 0:
             raise error("NegativeIndex", span, buffer=buffer.name, index=plain_number)
         return _core.int_imm(self.in_range(node, plain_number), "index", span)

@@ -115,6 +115,16 @@ def is_language(value: Any) -> bool:
     return value is language or isinstance(value, (Construct, DType, Namespace, FrontEnd))
 
 
+def index_remedy(node: ast.expr, value: Any) -> list[str]:
+    """What to write where a float is an index; nothing for other values."""
+    plain = number(value)
+    if isinstance(plain, float) and plain.is_integer():
+        return [f"write {int(plain)}"]
+    if not isinstance(value, _core.Expr) or "float" not in value.dtype:
+        return []
+    return [f'write T.cast({ast.unparse(node)}, "int32"), which rounds toward zero']
+
+
 def kind_of(value: Any) -> str:
     if isinstance(value, _core.Expr):
         return value.dtype

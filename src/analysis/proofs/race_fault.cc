@@ -130,6 +130,10 @@ std::string remedy(const Iterations& of, const Pair& pair) {
 
 }  // namespace
 
+const char* executors_text(const Iterations& of) {
+  return of.is_kernel ? "the kernel" : is_of_threads(of) ? "the threads" : "the loop";
+}
+
 const Access& later(const Pair& pair) {
   return pair.first->visit == pair.second->visit && pair.first->write ? *pair.first : *pair.second;
 }
@@ -152,7 +156,7 @@ void refute(const Iterations& of, const Pair& pair, const Overlap& overlap, cons
   const Access& last = later(pair);
   const Access& other = &last == &a ? b : a;
   std::vector<Note> notes = {{a.stmt == b.stmt ? Span{} : other.span, text}};
-  if (of.step.span != last.span) notes.push_back({of.step.span, of.is_kernel ? "the kernel" : "the loop"});
+  if (of.step.span != last.span) notes.push_back({of.step.span, executors_text(of)});
   proof.fault = Diagnostic{Code::RacingLoop,
                            last.span,
                            {{"who", who(of)},
@@ -176,7 +180,7 @@ void refute_scratch(const Iterations& of, const Pair& pair, const Overlap& overl
                            last.span,
                            {{"buffer", last.buffer->name}, {"variables", vars}},
                            {{last.buffer->span, fmt::format("'{}' is allocated here", last.buffer->name)},
-                            {of.step.span, "the loop"},
+                            {of.step.span, executors_text(of)},
                             {{}, proof.witness}},
                            std::move(fixes)};
 }
@@ -185,7 +189,7 @@ Diagnostic racing_update(const Iterations& of, const Access& store, const Update
   return {Code::RacingUpdate,
           store.span,
           {{"who", who(of)}, {"buffer", update.buffer->name}, {"remedy", update_remedy(of, update)}},
-          {{of.step.span, of.is_kernel ? "the kernel" : "the loop"},
+          {{of.step.span, executors_text(of)},
            {{}, fmt::format("they are not proved to update different elements: {}", reason)}},
           {}};
 }

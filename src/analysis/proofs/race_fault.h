@@ -19,6 +19,9 @@ void refute_scratch(const Iterations& of, const Pair& pair, const Overlap& overl
 /// element.
 Diagnostic racing_update(const Iterations& of, const Access& store, const Update& update, const std::string& reason);
 
+/// What the iterations are those of, as a note names it: "the kernel", "the threads", "the loop".
+const char* executors_text(const Iterations& of);
+
 /// The later access in program order; the store, if both are in one statement.
 const Access& later(const Pair& pair);
 

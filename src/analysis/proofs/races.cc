@@ -88,7 +88,7 @@ class LoopRace {
       weaken(proof, ProofVerdict::Checked);
       const Span& span = later(pair).span;
       std::vector<Note> notes;
-      if (of_.step.span != span) notes.push_back({of_.step.span, of_.is_kernel ? "the kernel" : "the loop"});
+      if (of_.step.span != span) notes.push_back({of_.step.span, executors_text(of_)});
       proof.conditions.push_back(
           call_condition(*of_.model.function, found.condition, proof.question, span, std::move(notes)));
     } else {
@@ -151,7 +151,7 @@ class LoopRace {
          {Code::PrivateAccumulation,
           store.span,
           {{"buffer", buffer.name}, {"variables", vars}, {"remedy", private_remedy(update)}},
-          {{buffer.span, fmt::format("'{}' is allocated here", buffer.name)}, {of_.step.span, "the loop"}},
+          {{buffer.span, fmt::format("'{}' is allocated here", buffer.name)}, {of_.step.span, executors_text(of_)}},
           {}},
          proof);
   }

@@ -298,7 +298,13 @@ Expr convert_for_store(Expr value, DType dtype, Span span) {
   const bool widens = from.code == dtype.code && from.bits <= dtype.bits;
   const bool allowed = from == dtype || (from.is_index() && !dtype.is_bool()) ||
                        (from.is_float() && dtype.is_float()) || (from.is_data_int() && widens);
-  if (!allowed) wrong_type("the stored value", to_string(from), to_string(dtype), span, {cast_remedy(value, dtype)});
+  if (!allowed) {
+    std::vector<std::string> fixes = {cast_remedy(value, dtype)};
+    if (dtype.is_packed()) {
+      fixes.push_back("two elements of a tensor share a byte: store to a buffer of T.alloc_shared, and T.copy that");
+    }
+    wrong_type("the stored value", to_string(from), to_string(dtype), span, std::move(fixes));
+  }
   return cast(std::move(value), dtype, span);
 }
 
