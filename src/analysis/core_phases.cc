@@ -233,7 +233,8 @@ class PhaseBuilder {
   }
 
   std::vector<Stmt> combined(const TileOp& op) {
-    const bool known = op.op == TileOpcode::CommAllReduce && axes_of(op, mesh_) == uint64_t{1} << (mesh_.extents.size() - 1);
+    const bool known = op.op == TileOpcode::CommAllReduce && axes_of(op, mesh_) == uint64_t{1}
+                                                                                       << (mesh_.extents.size() - 1);
     const std::optional<ReduceKind> kind = known ? parse_reduce_kind(*op.combination()) : std::nullopt;
     const std::optional<StoreMode> mode = kind ? mode_of_collective(*kind) : std::nullopt;
     if (!mode) {

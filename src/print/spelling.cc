@@ -147,7 +147,8 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
 
 std::string Spelling::axes(const std::string& names) {
   const std::vector<std::string> each = names_of_axes(names);
-  return each.size() == 1 ? quoted(names) : "(" + join(each, ", ", [](const std::string& n) { return quoted(n); }) + ")";
+  return each.size() == 1 ? quoted(names)
+                          : "(" + join(each, ", ", [](const std::string& n) { return quoted(n); }) + ")";
 }
 
 std::string Spelling::operand(const TileOp& op, size_t i) {

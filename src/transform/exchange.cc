@@ -109,7 +109,8 @@ class Exchange {
   }
 
   Expr element_of(const Expr& member, const Coordinates& at, std::vector<Stmt>& before) const {
-    return element_(member_coordinates(axes_of(op_, mesh_), mesh_, core_, member), member, region_indices(src_, at), before);
+    return element_(member_coordinates(axes_of(op_, mesh_), mesh_, core_, member), member, region_indices(src_, at),
+                    before);
   }
 
   Stmt move(const Expr& member, const Coordinates& from, const Coordinates& to) const {

@@ -141,7 +141,7 @@ class comm:
     @staticmethod
     def broadcast(src: _Region, dst: _Region, root: _b.int, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """dst of every core of the group becomes src of the core with index root in it. Groups are the cores that
-        differ only on `axis` (a mesh axis, or "all")."""
+        differ only on `axis`: an axis of the mesh, several of them in a tuple, or "all"."""
 
     @staticmethod
     def put(src: _Region, dst: _Region, src_core: _Sequence[_Extent], dst_core: _Sequence[_Extent]) -> None:

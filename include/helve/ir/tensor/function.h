@@ -78,8 +78,8 @@ std::vector<Expr> shard_begin(const MeshShape& mesh, const MeshTensor& tensor, c
 /// The true extents of that block: sharded_shape cut at the tensor's end, 0 where nothing is left.
 std::vector<Expr> local_shape(const MeshShape& mesh, const MeshTensor& tensor, const std::vector<Expr>& core);
 
-/// The axes that a collective names, bit a for axis a of the mesh: "all", a name, or several in the order of the mesh as
-/// "x, z". Nothing where one is unknown, or they are not in that order.
+/// The axes that a collective names, bit a for axis a of the mesh: "all", a name, or several in the order of the mesh
+/// as "x, z". Nothing where one is unknown, or they are not in that order.
 std::optional<uint64_t> axes_named(const MeshShape& mesh, std::string_view axes);
 /// The names of such a set, one by one.
 std::vector<std::string> names_of_axes(std::string_view axes);
