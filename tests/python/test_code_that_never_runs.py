@@ -157,3 +157,11 @@ def test_a_copy_that_each_block_leaves_unfinished_is_found_where_it_runs():
     with pytest.raises(helve.Error) as caught:
         kernel(2, np.ones(4, np.int32), np.zeros(4, np.int32))
     assert caught.value.code == "HV0311"
+
+
+@pytest.mark.parametrize("statement", ["row[i] = square[(i - 5) % 4, i] + 3", "row[(i - 5) % 4] = 5",
+                                       "T.fill(row[(i - 5) % 4:(i - 5) % 4 + 1], 5)"])
+def test_an_iteration_of_an_unrolled_loop_that_skips_a_statement(statement):
+    """Where i > 0, (i - 5) % 4 is i - 1: the copy of iteration 0 has -1 behind a condition that does not hold."""
+    body = ["for i in T.unroll(4):", "    if i % 5 > i % 1:", f"        {statement}"]
+    check_every_stage("\n".join(" " * 12 + line for line in body))
