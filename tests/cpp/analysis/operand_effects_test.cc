@@ -43,6 +43,7 @@ std::vector<TileOperand> operands_of(const TileOpRow& row, size_t setting, size_
       case ParamKind::Coord: out.emplace_back(std::vector<Expr>{loaded_index(name)}); break;
       case ParamKind::Integer: out.emplace_back(int64_t{0}); break;
       case ParamKind::Flag: out.emplace_back(chosen()); break;
+      case ParamKind::Axes:
       case ParamKind::Text: out.emplace_back(std::string()); break;
       case ParamKind::Layout: out.emplace_back(Layout()); break;
       case ParamKind::Barriers:
