@@ -145,6 +145,7 @@ class CudaCompiled final : public CompiledKernel {
     start = Clock::now();
     toolchain_.site_packages = options.site_packages;
     toolchain_.flags = {options_.fast_math ? "--use_fast_math" : "--fmad=false"};
+    if (options_.fast_math) toolchain_.flags.emplace_back("--define-macro=HELVE_FAST_MATH");
     runtime::cuda::Cubin cubin = runtime::cuda::compile_cubin(source.text, function_->name, options_.arch, toolchain_);
     times_.push_back({cubin.from_cache ? "cuda: load from cache" : "cuda: compile", seconds_since(start)});
     for (const CudaKernel& kernel : source.kernels) {

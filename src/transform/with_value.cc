@@ -10,7 +10,9 @@
 namespace helve {
 
 Stmt with_value(const Stmt& s, const Var* var, const Expr& value) {
-  const auto put = [&](const Expr& e) { return mentions(e, var) ? simplify(without_faults(simplify(substitute(e, {{var, value}})))) : e; };
+  const auto put = [&](const Expr& e) {
+    return mentions(e, var) ? simplify(without_faults(simplify(substitute(e, {{var, value}})))) : e;
+  };
   return rewrite(s, [](const Stmt& inner) { return without_fault(inner, nullptr); }, put);
 }
 

@@ -17,6 +17,7 @@ class _Respell(ast.NodeTransformer):
         self.share = share
         self.made = []
         self._subscripts = 0
+        self._bits = 0
 
     def _takes(self, what):
         if self.rng.random() >= self.share:
@@ -91,11 +92,25 @@ class _Respell(ast.NodeTransformer):
         value, dtype = node.args
         if dtype.value == "index":
             leaf = isinstance(value, ast.Subscript) or isinstance(value, ast.Name) and value.id not in self._unsigned
-            return value if self._subscripts and leaf and self._takes("index") else node
+            return value if self._subscripts and not self._bits and leaf and self._takes("index") else node
         if _has(value, ast.Subscript) and self._takes("astype"):
             return ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], [])
         if self._takes("Cast"):
             return ast.Call(ast.Attribute(node.func.value, "Cast", ast.Load()), [dtype, value], [])
+        return node
+
+    def visit_BinOp(self, node):
+        return self._with_bits(node, (ast.LShift, ast.RShift, ast.BitAnd, ast.BitOr, ast.BitXor))
+
+    def visit_UnaryOp(self, node):
+        return self._with_bits(node, ast.Invert)
+
+    def _with_bits(self, node, operators):
+        """Operations on bits of a number that is no index are those of its own type: what they give becomes one."""
+        bits = isinstance(node.op, operators)
+        self._bits += bits
+        self.generic_visit(node)
+        self._bits -= bits
         return node
 
     def visit_BoolOp(self, node):

@@ -57,3 +57,27 @@ def test_machine_code(monkeypatch):
     assert caught.value.code == "HV0913"
     assert caught.value.message == ("nvdisasm, which prints machine code, cannot be run: /none/nvdisasm: No such file "
                                     "or directory")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("fast_math, corrections", [(True, 0), (False, 2)])
+def test_a_sigmoid_is_corrected_where_functions_are_exact(fast_math, corrections):
+    """The correction costs a fifth of the speed of SwiGLU, which is bound by memory without it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=128):
+            for i in T.Parallel(128):
+                B[i] = T.sigmoid(A[i])
+
+    @T.prim_func
+    def exponential(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=128):
+            for i in T.Parallel(128):
+                B[i] = T.exp(A[i])
+
+    whole, part = (helve.compile(each, target="cuda", arch="sm_90a", fast_math=fast_math).source("ptx")
+                   for each in (main, exponential))
+    elements = whole.count("rcp.approx")
+    assert elements > 0
+    assert whole.count("fma.rn") - part.count("fma.rn") == corrections * elements
