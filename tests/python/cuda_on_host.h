@@ -992,5 +992,8 @@ template <int W, int N, class T> static void helve_store_rounded(T* to, const fl
   for (int i = 0; i < N; ++i) rounded[i] = helve_small_of<T>(from[i]);
   helve_store<W>(to, rounded);
 }
+template <int W, int N, class T> static void helve_keep_rounded(T* to, const float (&from)[N]) {
+  helve_store_rounded<W>(to, from);
+}
 
 #endif

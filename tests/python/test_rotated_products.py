@@ -213,6 +213,6 @@ def test_what_is_not_rotated(what):
 def test_weights_are_rounded_in_pairs():
     """Half as many registers hold them, and half as many conversions make them."""
     text = _core.cuda_source(stages(PROGRAMS["registers"])[-1][1])[0]
-    assert re.search(r"helve_store_rounded<4>\(p \+ ", text)
+    assert re.search(r"helve_keep_rounded<4>\(p \+ ", text)
     _, log = compile_cubin(text, "sm_90a")
     assert not re.search(r"\bC75\d\d\b", log), log

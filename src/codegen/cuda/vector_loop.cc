@@ -85,9 +85,11 @@ void KernelEmitter::store_staged() {
     if (!each.writes) continue;
     const std::string to =
         fmt::format("{} + {}", names_.of(each.buffer, each.buffer->name), text(each.start, c::precedence_of("+") + 1));
-    const std::string part = each.rounds ? "store_" + c::small_float_name(each.buffer->dtype) : "store";
+    const bool registers = each.buffer->scope == MemoryScope::Fragment;
+    const std::string part = !each.rounds ? "store" : registers ? "keep_rounded" : "store_rounded";
+    if (each.rounds) need("pair_" + c::small_float_name(each.buffer->dtype));
     need(part);
-    line(fmt::format("helve_{}<{}>({}, {});", each.rounds ? "store_rounded" : "store", each.width, to, each.name));
+    line(fmt::format("helve_{}<{}>({}, {});", part, each.width, to, each.name));
   }
 }
 

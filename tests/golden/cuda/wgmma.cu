@@ -7,30 +7,23 @@ __device__ __forceinline__ helve_bfloat16 helve_to_bfloat16(float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
     return r;
 }
-// N bytes that are moved at once.
-template <int N> struct helve_word;
-template <> struct helve_word<2> { typedef unsigned short type; };
-template <> struct helve_word<4> { typedef unsigned int type; };
-template <> struct helve_word<8> { typedef uint2 type; };
-template <> struct helve_word<16> { typedef uint4 type; };
-// Stores floats, rounded in pairs that stay words, to memory that is aligned to W bytes.
-template <int W, int N>
-__device__ __forceinline__ void helve_store_rounded(helve_bfloat16* to, const float (&from)[N]) {
-    constexpr int width = W < 4 ? 4 : W;
-    union { typename helve_word<width>::type whole; unsigned int pairs[width / 4]; helve_bfloat16 parts[width / 2]; } u;
+// Two floats, rounded, in a word.
+__device__ __forceinline__ unsigned int helve_rounded_pair(helve_bfloat16, float low, float high) {
+    unsigned int pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+// The same for registers, where pairs stay words.
+template <int W, int N, class T>
+__device__ __forceinline__ void helve_keep_rounded(T* to, const float (&from)[N]) {
 #pragma unroll
-    for (int i = 0; i < N; i += width / 2) {
-#pragma unroll
-        for (int j = 0; j < width / 2; j += 2) {
-            unsigned int pair;
-            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + j + 1]), "f"(from[i + j]));
-            u.pairs[j / 2] = pair;
-        }
+    for (int i = 0; i < N; i += 2) {
+        const unsigned int pair = helve_rounded_pair(T(), from[i], from[i + 1]);
         if constexpr (W >= 4) {
-            *(typename helve_word<width>::type*)(to + i) = u.whole;
+            *(unsigned int*)(to + i) = pair;
         } else {
-            to[i] = u.parts[0];
-            to[i + 1] = u.parts[1];
+            to[i].bits = (unsigned short)pair;
+            to[i + 1].bits = (unsigned short)(pair >> 16);
         }
     }
 }
@@ -336,7 +329,7 @@ main_0(
                         for (int v = 0; v < 2; ++v) {
                             rounded_v[v] = c[r * 64 + r_2 * 4 + r_1 * 2 + v];
                         }
-                        helve_store_rounded<4>(rounded + (r * 64 + r_2 * 4 + r_1 * 2), rounded_v);
+                        helve_keep_rounded<4>(rounded + (r * 64 + r_2 * 4 + r_1 * 2), rounded_v);
                     }
                 }
             }
