@@ -4,7 +4,7 @@ import shutil
 
 import helve
 import pytest
-from helve import T
+from helve import T, kernels
 from nvrtc import needs_nvrtc
 
 
@@ -81,3 +81,23 @@ def test_a_sigmoid_is_corrected_where_functions_are_exact(fast_math, corrections
     elements = whole.count("rcp.approx")
     assert elements > 0
     assert whole.count("fma.rn") - part.count("fma.rn") == corrections * elements
+
+
+# As fast as a copy when they were measured (docs/performance.md): fewer resident blocks hide less of the latency.
+RESIDENT = {
+    "swiglu": (lambda: kernels.swiglu(11008, "bfloat16"), 8),
+    "swiglu_backward": (lambda: kernels.swiglu_backward(11008, "bfloat16"), 5),
+    "rope": (lambda: kernels.rope(32, 128, "bfloat16"), 12),
+    "rms_norm": (lambda: kernels.rms_norm(4096, "bfloat16"), 8),
+    "softmax": (lambda: kernels.softmax(4096, "bfloat16"), 10),
+    "layer_norm": (lambda: kernels.layer_norm(4096, "bfloat16"), 7),
+    "softmax_backward": (lambda: kernels.softmax_backward(4096, "bfloat16"), 6),
+}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", RESIDENT)
+def test_kernels_that_memory_bounds_keep_their_blocks_resident(name):
+    build, blocks = RESIDENT[name]
+    (use,) = helve.compile(build(), target="cuda", arch="sm_90a", fast_math=True).resources()
+    assert use.blocks >= blocks, use
