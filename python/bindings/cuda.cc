@@ -38,6 +38,7 @@ py::dict kernel_facts(const CudaKernel& kernel, const KernelSource& source) {
   out["instances"] = instances;
   out["cluster"] = kernel.cluster;
   out["cooperative"] = kernel.cooperative;
+  out["barrier_words"] = kernel.barrier_words;
   out["faults"] = kernel.faults;
   out["alignments"] = kernel.alignments;
   out["buffers"] = buffers;

@@ -255,6 +255,10 @@ class Kernel:
         return f"<helve.Kernel {call_text(self._compiled.function, self.outputs)} for {self.target}>"
 
 
+# What these warn of costs time, and no result.
+_OF_SPEED = frozenset(("SerialPipeline", "BarrierUndecided", "ValueCrossesRoles", "HintWithoutEffect"))
+
+
 def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None, *,  # noqa: A001
             out: str | int | Sequence[str | int] | None = None, **options) -> Kernel:
     """Compiles a function.
@@ -320,7 +324,7 @@ def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None,
         raise at_caller(fault, dict(fault.diagnostic.args).get("option", argument)) from None
     _, inside = source.outside(sys._getframe(1))
     for diagnostic in compiled.warnings():
-        if diagnostic.name == "SerialPipeline" and source.is_inner(diagnostic.span.file):
+        if diagnostic.name in _OF_SPEED and source.is_inner(diagnostic.span.file):
             continue  # of one of helve's own kernels, whose callers cannot mend it
         warnings.warn(warning_from(diagnostic), stacklevel=2 + inside)
     kernel = Kernel(compiled, outputs, recipe, func.__doc__ if isinstance(func, PrimFunc) else None)

@@ -11,6 +11,7 @@
 
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/equal.h"
+#include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/hash.h"
 
@@ -120,7 +121,8 @@ std::vector<Alike> alike(const std::vector<const Access*>& accesses) {
     if (known == candidates.end()) {
       candidates.push_back(out.size());
       out.push_back({i, i});
-    } else if (Alike& each = out[*known]; each.second == each.first) {
+    } else if (Alike& each = out[*known];
+               each.second == each.first && accesses[each.first]->visit != accesses[i]->visit) {
       each.second = i;
     }
   }
@@ -173,11 +175,14 @@ void add_intersecting(const std::vector<const Access*>& accesses, PathFacts& fac
 SharedNames::SharedNames(const Function& f) : function_(f) {
   walk(f.body, [&](const Stmt& s) {
     if (const Peer* peer = as<Peer>(s)) peers_.insert(peer->buffer.get());
+    if (const Alloc* made = as<Alloc>(s)) placed_ |= made->buffer->offset.has_value();
   });
 }
 
+bool SharedNames::any() const { return !function_.may_alias.empty() || !peers_.empty() || placed_; }
+
 bool SharedNames::may_share(const Buffer& a, const Buffer& b) const {
-  if (a.offset && b.offset) return true;
+  if (a.offset && b.offset) return share_memory(a, b);
   if (peers_.contains(&a) || peers_.contains(&b)) return a.scope == b.scope;
   return may_overlap(function_.may_alias, &a, &b);
 }
@@ -186,7 +191,7 @@ std::vector<std::pair<size_t, size_t>> conflicting_pairs(const std::vector<const
                                                          const SharedNames& names, PathFacts& facts) {
   std::vector<std::pair<size_t, size_t>> out;
   add_intersecting(accesses, facts, out);
-  for (size_t i = 0; i < accesses.size(); ++i) {
+  for (size_t i = 0; names.any() && i < accesses.size(); ++i) {
     for (size_t k = i + 1; k < accesses.size(); ++k) {
       const Access &a = *accesses[i], &b = *accesses[k];
       if (a.buffer != b.buffer && conflict(a, b) && names.may_share(*a.buffer, *b.buffer)) out.emplace_back(i, k);

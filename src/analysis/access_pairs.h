@@ -17,21 +17,24 @@ bool same_elements(const Access& a, const Access& b);
 /// Accesses with the same answer: below the same steps, to the same elements, of the same kind.
 struct Alike {
   size_t first;
-  size_t second;  ///< `first` if it is the only one
+  size_t second;  ///< of another statement; `first` if there is none
 };
 /// In order of their first; numbers are positions in `accesses`.
 std::vector<Alike> alike(const std::vector<const Access*>& accesses);
 
 /// Which buffers of a function may be, or hold, one memory under two names: parameters that are not promised to be
-/// apart, another core's buffers, parts of one array.
+/// apart, another core's buffers, buffers of shared memory that are placed over each other.
 class SharedNames {
  public:
   explicit SharedNames(const Function& f);
   bool may_share(const Buffer& a, const Buffer& b) const;
+  /// Are there any?
+  bool any() const;
 
  private:
   const Function& function_;
   std::unordered_set<const Buffer*> peers_;
+  bool placed_ = false;  ///< has shared memory places
 };
 
 /// The pairs (i, k), i <= k, of accesses that may touch one element and conflict: their buffers may share memory, or

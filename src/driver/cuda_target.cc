@@ -36,6 +36,7 @@ void complete_plan(runtime::Plan& plan, const CudaSource& source) {
     launch->shared_bytes = kernel.shared_bytes;
     launch->cluster = kernel.cluster;
     launch->cooperative = kernel.cooperative;
+    launch->barrier_words = kernel.barrier_words;
     launch->alignments = kernel.alignments;
     launch->maps = kernel.maps;
   });

@@ -142,13 +142,14 @@ class Rings final : public ScopedRewriter {
       producing_.push_back(kernel.span);
     } else if (std::none_of(idle_.begin(), idle_.end(), same)) {
       std::string why = why_unfit(kernel);
+      const bool can_change = options_.machine.group_products && !function_.mesh;
       if (why.empty()) why = why_none_;
       if (why.empty()) why = "it has no T.Pipelined loop of two or more stages";
       idle_.push_back({Code::HintWithoutEffect,
                        kernel.span,
                        {{"hint", "producers="}, {"reason", fmt::format("the kernel fills no ring, since {}", why)}},
                        {},
-                       {"change that, or leave producers out"}});
+                       {can_change ? "change that, or leave producers out" : "leave producers out"}});
     }
   }
 

@@ -337,7 +337,10 @@ class Elements {
   Stmt body(const Stmt& s) {
     walk(s, [&](const Stmt& each) {
       if (const Kernel* kernel = as<Kernel>(each)) {
-        for (const VarRef& var : kernel->vars) blocks_.insert(var.get());
+        for (const VarRef& var : kernel->vars) kernel_of_.emplace(var.get(), kernel);
+      }
+      if (const For* loop = as<For>(each)) {
+        for (const VarRef& var : loop->vars) loops_.insert(var.get());
       }
       const Alloc* n = as<Alloc>(each);
       if (!n || !is_packed(*n->buffer) || bytes_.contains(n->buffer.get())) return;
@@ -434,13 +437,29 @@ class Elements {
     return store(kept_.at(n.buffer.get()), n.indices, in_memory(n.value, n.buffer->dtype), n.span);
   }
 
+  /// Does it show that no two blocks store to one row: are the variables of the kernel subscripts before the last, and
+  /// is the last one of loops alone?
+  bool has_own_row(const std::vector<Expr>& indices) const {
+    bool of_loops = true;
+    walk(indices.back(), [&](const Expr& e) { of_loops = of_loops && (!as<Var>(e) || loops_.contains(as<Var>(e))); });
+    std::unordered_set<const Var*> leading;
+    const Kernel* kernel = nullptr;
+    for (size_t d = 0; d + 1 < indices.size(); ++d) {
+      const auto found = kernel_of_.find(as<Var>(indices[d]));
+      if (found == kernel_of_.end()) continue;
+      leading.insert(found->first);
+      kernel = found->second;
+    }
+    return of_loops && kernel && std::all_of(kernel->vars.begin(), kernel->vars.end(), [&](const VarRef& var) {
+      return leading.contains(var.get());
+    });
+  }
+
   /// Where to store an element instead: a row that the block has for itself, unless blocks share rows.
   std::string remedy_of(const Store& n) const {
     constexpr int64_t kLongestRow = 8192;  // that is written as it is
     const int64_t* extent = int_value(n.buffer->shape.back());
-    bool shares_row = false;
-    walk(n.indices.back(), [&](const Expr& e) { shares_row |= as<Var>(e) && blocks_.contains(as<Var>(e)); });
-    if (!extent || *extent > kLongestRow || shares_row) {
+    if (!extent || *extent > kLongestRow || !has_own_row(n.indices)) {
       return "let a block store to a buffer of T.alloc_shared or T.alloc_fragment, and T.copy whole rows of it, or an "
              "even number of elements from an even index on";
     }
@@ -469,7 +488,8 @@ class Elements {
   const BufferMap& declared_;
   BufferMap kept_;  ///< memory with an element a byte
   std::unordered_map<const Var*, VarRef> names_;
-  std::unordered_set<const Var*> blocks_;  ///< the variables of kernels
+  std::unordered_map<const Var*, const Kernel*> kernel_of_;  ///< by its variables
+  std::unordered_set<const Var*> loops_;  ///< variables of loops
 };
 
 }  // namespace

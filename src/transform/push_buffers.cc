@@ -22,7 +22,11 @@ namespace {
 
 constexpr int64_t kMaxPushBytes = 8192;  // of both halves; larger sources are read in place
 
-std::string axis_name(const TileOp& op) { return op.axis() ? *op.axis() : "all"; }
+/// The axes of the groups in one spelling.
+std::string axes_text(const TileOp& op, const MeshShape& mesh) {
+  const bool all = axes_of(op, mesh) == *axes_named(mesh, "all");
+  return all ? "all" : *op.axis();
+}
 
 /// The elements of a source that can be pushed: a whole buffer in shared memory, of 4- or 8-byte elements.
 std::optional<int64_t> pushed_elements(const TileOp& op) {
@@ -45,8 +49,8 @@ Region element(const BufferRef& buffer, const std::vector<Expr>& indices) {
 
 }  // namespace
 
-PushBuffers::Key PushBuffers::key_of(const TileOp& op) {
-  return {axis_name(op), to_string(op.region(0).buffer->dtype)};
+PushBuffers::Key PushBuffers::key_of(const TileOp& op) const {
+  return {axes_text(op, mesh_), to_string(op.region(0).buffer->dtype)};
 }
 
 PushBuffers::PushBuffers(const Kernel& kernel, const MeshShape& mesh, int64_t offset) : kernel_(kernel), mesh_(mesh) {
@@ -95,7 +99,7 @@ std::vector<Stmt> PushBuffers::begin() const {
                            store(buffer.half, {Expr(tx), int_imm(0)}, int_imm(0, {TypeCode::Int, 32}))));
     const Stmt barrier = tile_op(TileOpcode::CommBarrier, {key.first});
     const bool again = std::any_of(barriers.begin(), barriers.end(),
-                                   [&](const Stmt& known) { return axis_name(*as<TileOp>(known)) == key.first; });
+                                   [&](const Stmt& known) { return axes_text(*as<TileOp>(known), mesh_) == key.first; });
     if (!again) barriers.push_back(barrier);
   }
   out.insert(out.end(), barriers.begin(), barriers.end());
@@ -133,7 +137,7 @@ Stmt PushBuffers::receive(const TileOp& op) const {
   const VarRef tx = make_var("tx");
   const Stmt other_half =
       store(buffer.half, {Expr(tx), int_imm(0)}, int_imm(1, {TypeCode::Int, 32}) - half_of(buffer, tx));
-  return seq({tile_op(TileOpcode::CommWaitBytes, {whole_region(buffer.arrivals), bytes, axis_name(op)}, op.span),
+  return seq({tile_op(TileOpcode::CommWaitBytes, {whole_region(buffer.arrivals), bytes, axes_text(op, mesh_)}, op.span),
               exchange(op, mesh_, kernel_.vars, loop, arrived),
               for_loop(LoopKind::Thread, tx, int_imm(kernel_.threads), other_half, op.span),
               tile_op(TileOpcode::SyncThreads, {}, op.span)},

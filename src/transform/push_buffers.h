@@ -33,9 +33,9 @@ class PushBuffers {
     BufferRef arrivals;
     BufferRef half;  ///< for each thread: which half of `slots` is in use
   };
-  using Key = std::pair<std::string, std::string>;  // axis or "all", dtype
+  using Key = std::pair<std::string, std::string>;  // axes, dtype
 
-  static Key key_of(const TileOp& op);
+  Key key_of(const TileOp& op) const;
   const PushBuffer& buffer_of(const TileOp& op) const { return buffers_.at(key_of(op)); }
   Expr half_of(const PushBuffer& buffer, const VarRef& tx) const;
 

@@ -17,12 +17,6 @@ namespace helve {
 
 namespace {
 
-bool uses(const Expr& e, const Var& var) {
-  bool found = false;
-  walk(e, [&](const Expr& each) { found |= as<Var>(each) == &var; });
-  return found;
-}
-
 bool is_number(const Expr& e, int64_t wanted) {
   const Expr found = simplify(e);
   const int64_t* number = int_value(found);
@@ -31,7 +25,7 @@ bool is_number(const Expr& e, int64_t wanted) {
 
 /// One element, which is the same in both lanes.
 bool is_element(const Load* load, DType dtype, const Var& lane) {
-  return load && load->dtype == dtype && !load->width && !uses(Expr(load), lane);
+  return load && load->dtype == dtype && !load->width && !mentions(Expr(load), &lane);
 }
 
 /// The value under casts to floats that have all values of int8.
@@ -91,7 +85,7 @@ std::optional<Region> two_registers(const Store& store, const Var& lane) {
   for (const Expr& index : store.indices) out.ranges.push_back({index, int_imm(1), true});
   const Expr last = out.ranges.back().begin;
   for (size_t d = 0; d + 1 < out.ranges.size(); ++d) {
-    if (uses(store.indices[d], lane)) return std::nullopt;
+    if (mentions(store.indices[d], &lane)) return std::nullopt;
   }
   const auto in_lane = [&](int64_t at) { return substitute(last, {{&lane, int_imm(at)}}); };
   if (!is_number(in_lane(1) - in_lane(0), 1)) return std::nullopt;

@@ -1,6 +1,6 @@
 // Substitution in the expressions of a statement.
 // Expressions without the variable keep their form, so that a copy of code differs only where it must. Code that the
-// value does not reach may have become one that certainly faults.
+// value does not reach may fault for certain now, and is removed: it would not verify.
 #include "with_value.h"
 
 #include "certain_faults.h"

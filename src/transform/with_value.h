@@ -6,7 +6,8 @@
 
 namespace helve {
 
-/// The statement with `value` in place of `var`; expressions that used it are simplified, others are untouched.
+/// The statement with `value` in place of `var`; expressions that used it are simplified, others are untouched. Code
+/// that certainly faults is removed (certain_faults.h).
 Stmt with_value(const Stmt& s, const Var* var, const Expr& value);
 
 }  // namespace helve

@@ -113,11 +113,12 @@ def test_groups_of_two_kinds_meet_at_words_of_their_own():
             T.copy(S, A[i, j, k, :])
 
     form = helve.testing.lowering_stages(main, target="cuda", arch="sm_80")[-1][1]
-    text, _ = _core.cuda_source(form, cluster_blocks=1)
+    text, (kernel,) = _core.cuda_source(form, cluster_blocks=1)
     calls = {line.strip() for line in text.splitlines() if line.strip().startswith("helve_group_barrier")}
     assert calls == {"helve_group_barrier(words + (j), arrived_x_z += 4);",
                      "helve_group_barrier(words + (i * 2 + k + 3), arrived_y += 3);",
                      "helve_group_barrier(words + (7), arrived_all += 12);"}
+    assert kernel["barrier_words"] == 8
 
 
 def test_a_set_of_axes_is_printed_as_a_tuple():

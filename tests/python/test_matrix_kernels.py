@@ -156,6 +156,13 @@ def test_products_of_warps_leave_room_for_a_second_block(arch, depth, stages):
     assert plan_gemm(None, None, "bfloat16", arch=arch, tile=(256, 128)).threads == 256
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("rows", [64, 128, 256, 512, 8192])
+def test_tiles_under_way_fit_shared_memory(arch, rows):
+    plan = plan_gemm(rows, 4096, "bfloat16", K=4096, arch=arch)
+    assert plan.stages * sum(plan.tile) * plan.depth * 2 <= machine_of(arch).block_shared_bytes
+
+
 def test_plans_divide_many_terms_where_tiles_are_few():
     splits = [plan_gemm(rows, 1024, "bfloat16", K=terms).split
               for rows, terms in ((64, None), (64, 64), (8192, 65536), (64, 65536))]

@@ -65,8 +65,9 @@ struct Access {
   Path path;
 };
 
-/// Does it matter, of two accesses to one element, which is made first, or that they are not made at once? One of them
-/// writes; atomic updates by one operator commute. For whatever describes an access.
+/// Does the order of two accesses to one element matter? One of them writes, and they are no atomic updates of one buffer
+/// by one operator, which commute. Of two buffers that may share memory nothing commutes, as their types may differ. For
+/// whatever describes an access.
 template <class A, class B>
 bool conflict(const A& a, const B& b) {
   const bool commute = a.write && b.write && a.buffer == b.buffer && a.mode == b.mode && is_atomic(a.mode);

@@ -103,6 +103,7 @@ struct Launch {
   int64_t cluster = 1;  ///< CUDA: blocks per cluster
   /// CUDA: all blocks are resident together; the kernel gets a zeroed uint32_t* workspace as its last parameter.
   bool cooperative = false;
+  int64_t barrier_words = 0;  ///< CUDA: of that workspace
   /// CUDA: the alignment in bytes that the kernel requires of the base of each buffer; empty: that of an element.
   std::vector<int64_t> alignments = {};
   std::vector<KernelReport> reports = {};  ///< what the kernel may report, by number

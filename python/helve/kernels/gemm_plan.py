@@ -171,7 +171,8 @@ def plan_gemm(M: int | None, N: int | None, dtype: str, count: int | None = 1, *
     slot = (rows + columns) * depth * FACTORS[dtype]
     alone = tiles(rows, columns) * split <= machine.processors
     hidden = max(STAGES, min(MOST_STAGES, IN_FLIGHT // slot)) if alone else STAGES
-    stages = stages or (hidden if alone or shared_by == 1 else max(1, min(STAGES, room // slot)))
+    most = machine.shared_bytes - RESERVED if alone else room
+    stages = stages or max(1, min(hidden, most // slot))
     slots = stages * slot + RESERVED
     resident = max(1, machine.shared_bytes // slots)
     high = -(-rows_of_all // rows)

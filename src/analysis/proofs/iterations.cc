@@ -110,8 +110,8 @@ std::vector<Pair> conflicts(const Iterations& of, const SharedNames& names, Path
   std::vector<std::pair<size_t, size_t>> pairs = conflicting_pairs(firsts, names, facts);
   for (auto& [i, k] : pairs) std::tie(i, k) = std::pair(groups[i].first, groups[k].first);
   for (const Alike& group : groups) {
-    const Access &one = *all[group.first], &other = *all[group.second];
-    if (one.visit != other.visit && conflict(one, other)) pairs.emplace_back(group.first, group.second);
+    const bool several = group.second != group.first;
+    if (several && conflict(*all[group.first], *all[group.second])) pairs.emplace_back(group.first, group.second);
   }
   std::sort(pairs.begin(), pairs.end());
   for (const auto& [i, k] : pairs) {

@@ -60,12 +60,12 @@ void KernelEmitter::declare_group_barriers() {
     const TileOp* op = as<TileOp>(s);
     if (!op || !op->row().is_collective()) return;
     const uint64_t axes = axes_of(*op, *source_.mesh);
-    if (arrivals_.contains(axes)) return;
+    const int64_t members = group_size(*source_.mesh, axes);
+    if (arrivals_.contains(axes) || members == 1) return;
     const std::string label = join(names_of_axes(*op->axis()), "_", [](const std::string& name) { return name; });
     const std::string name = names_.fresh("arrived_" + label);
-    int64_t word = 0;  // behind those of the groups before
-    for (const auto& [known, arrival] : arrivals_) word += source_.mesh->size() / group_size(*source_.mesh, known);
-    arrivals_.emplace(axes, Arrival{name, word});
+    arrivals_.emplace(axes, Arrival{name, kernel_.barrier_words});
+    kernel_.barrier_words += source_.mesh->size() / members;
     line(fmt::format("unsigned {} = 0;", name));
   });
 }

@@ -250,7 +250,7 @@ class CallWriter {
         out_.line(fmt::format("int64_t {};", join(numbers, ", ", [](const std::string& each) { return each; })));
       }
       if (s.cooperative) {
-        const int64_t bytes = runtime::cuda::kWorkspaceWords * 4;
+        const int64_t bytes = s.barrier_words * 4;
         out_.line(fmt::format("TRY(workspace.reserve({}, 256));", bytes));
         out_.line(fmt::format("TRY(cuMemsetD8Async(workspace.at, 0, {}, stream));", bytes));
         arguments.push_back("&workspace.at");

@@ -152,9 +152,9 @@ class Run final : public PlanWalker<Run> {
           Code::ResidentBlocks, {},
           {{"kernel", s.name}, {"blocks", blocks}, {"limit", site.resident}, {"device", where_.device.text()}});
     }
-    constexpr int64_t kBytes = kWorkspaceWords * 4;
-    std::byte* base = needed(device_frame_.workspace, kBytes, "workspace");
-    driver().fill_bytes(reinterpret_cast<DeviceAddress>(base), 0, kBytes, where_.stream);
+    const int64_t bytes = s.barrier_words * 4;
+    std::byte* base = needed(device_frame_.workspace, bytes, "workspace");
+    driver().fill_bytes(reinterpret_cast<DeviceAddress>(base), 0, bytes, where_.stream);
     return base;
   }
 

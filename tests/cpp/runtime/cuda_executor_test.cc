@@ -53,6 +53,8 @@ void collect_kernel(const LaunchConfig& config, void** parameters) {
   }
 }
 
+constexpr int64_t kWorkspaceWords = 4096;
+
 /// out[0] = the sum of the workspace's words, then spoils the workspace: buffers out, no scalars.
 void workspace_kernel(const LaunchConfig&, void** parameters) {
   auto* words = argument<uint32_t*>(parameters, 1);
@@ -446,6 +448,7 @@ TEST_F(CudaExecutor, CooperativeLaunchesGetAZeroedWorkspace) {
   Launch launch{0, "grid_0", 8, {0}, {}};
   launch.threads = 64;
   launch.cooperative = true;
+  launch.barrier_words = kWorkspaceWords;
   plan.steps = {{launch}};
   EXPECT_NE(to_text(plan).find("launch grid_0 (kernel 0) blocks 8 buffers [out] scalars [] threads 64 cooperative\n"),
             std::string::npos)

@@ -13,7 +13,7 @@ __device__ __forceinline__ unsigned int helve_rounded_pair(helve_bfloat16, float
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-// The same for registers, where pairs stay words.
+// Keeps floats, rounded in pairs, in registers that are aligned to W bytes: from 4 on a pair stays a word.
 template <int W, int N, class T>
 __device__ __forceinline__ void helve_keep_rounded(T* to, const float (&from)[N]) {
 #pragma unroll

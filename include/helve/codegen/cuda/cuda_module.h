@@ -40,6 +40,7 @@ struct CudaKernel {
   int64_t shared_bytes = 0;         ///< dynamic shared memory of a block
   int64_t cluster = 1;              ///< blocks of a cluster
   bool cooperative = false;         ///< all blocks synchronize: a parameter is zeroed words
+  int64_t barrier_words = 0;        ///< how many: one for each group that meets
   bool faults = false;              ///< it can end with a fault: a parameter is memory for one
   std::vector<SharedBuffer> shared;  ///< its contents, in program order
   std::vector<int64_t> alignments;  ///< bytes, required of each buffer's base; at least an element's

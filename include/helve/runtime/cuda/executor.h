@@ -17,9 +17,6 @@
 
 namespace helve::runtime::cuda {
 
-/// Words of the workspace of a cooperative launch, all zero at its start.
-constexpr int64_t kWorkspaceWords = 4096;
-
 /// The largest grid.
 constexpr int64_t kGridLimit = (int64_t{1} << 31) - 1;
 
@@ -27,7 +24,7 @@ constexpr int64_t kGridLimit = (int64_t{1} << 31) - 1;
 ///   the address of each buffer of the launch, in its order; of a per-core buffer that of core 0's instance
 ///   the launch's scalars, then for each per-core buffer, in the order of buffers, the bytes between the instances of
 ///   consecutive cores
-///   for a cooperative launch, the address of the workspace
+///   for a cooperative launch, the address of its words, all zero at its start
 ///   for a launch that can end with a fault, the address of zeroed words for it
 ///   the launch's tensor maps, except for the unaligned variant of a kernel
 /// Blocks are numbered by blockIdx.x and threads by threadIdx.x.
