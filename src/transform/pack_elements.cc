@@ -451,8 +451,8 @@ class Elements {
       kernel = found->second;
     }
     return of_loops && kernel && std::all_of(kernel->vars.begin(), kernel->vars.end(), [&](const VarRef& var) {
-      return leading.contains(var.get());
-    });
+             return leading.contains(var.get());
+           });
   }
 
   /// Where to store an element instead: a row that the block has for itself, unless blocks share rows.

@@ -98,8 +98,9 @@ std::vector<Stmt> PushBuffers::begin() const {
     out.push_back(for_loop(LoopKind::Thread, tx, int_imm(kernel_.threads),
                            store(buffer.half, {Expr(tx), int_imm(0)}, int_imm(0, {TypeCode::Int, 32}))));
     const Stmt barrier = tile_op(TileOpcode::CommBarrier, {key.first});
-    const bool again = std::any_of(barriers.begin(), barriers.end(),
-                                   [&](const Stmt& known) { return axes_text(*as<TileOp>(known), mesh_) == key.first; });
+    const bool again = std::any_of(barriers.begin(), barriers.end(), [&](const Stmt& known) {
+      return axes_text(*as<TileOp>(known), mesh_) == key.first;
+    });
     if (!again) barriers.push_back(barrier);
   }
   out.insert(out.end(), barriers.begin(), barriers.end());

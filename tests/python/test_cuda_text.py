@@ -121,6 +121,7 @@ def test_kernels_are_described():
         "instances": {},
         "cluster": 1,
         "cooperative": False,
+        "barrier_words": 0,
         "faults": False,
         "buffers": ["A", "B"],
         "alignments": [16, 4],

@@ -65,9 +65,9 @@ struct Access {
   Path path;
 };
 
-/// Does the order of two accesses to one element matter? One of them writes, and they are no atomic updates of one buffer
-/// by one operator, which commute. Of two buffers that may share memory nothing commutes, as their types may differ. For
-/// whatever describes an access.
+/// Does the order of two accesses to one element matter? One of them writes, and they are no atomic updates of one
+/// buffer by one operator, which commute. Of two buffers that may share memory nothing commutes, as their types may
+/// differ. For whatever describes an access.
 template <class A, class B>
 bool conflict(const A& a, const B& b) {
   const bool commute = a.write && b.write && a.buffer == b.buffer && a.mode == b.mode && is_atomic(a.mode);

@@ -39,7 +39,7 @@ struct CallOptions {
   void* stream = nullptr;                    ///< CUDA: the caller's stream; null is the legacy default stream
   bool* may_have_written = nullptr;          ///< set before the first step that may write to an argument
   int64_t multiprocessors = 0;               ///< how many blocks run side by side; 0: the machine's own number
-  std::span<const size_t> new_arrays = {};       ///< parameters whose arguments have no contents yet, which checks ask
+  std::span<const size_t> new_arrays = {};  ///< parameters whose arguments have no contents yet, which checks ask
 };
 
 class Executor {

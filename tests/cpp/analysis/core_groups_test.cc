@@ -25,9 +25,8 @@ int64_t at(const Expr& e, const std::vector<VarRef>& vars, const std::vector<int
 TEST(CoreGroups, MembersAreTheCoresThatDifferOnTheAxesOnly) {
   const MeshShape mesh{{2, 3, 4}, {"x", "y", "z"}};
   const std::vector<VarRef> vars = {make_var("a"), make_var("b"), make_var("c")};
-  const std::map<std::string, std::vector<size_t>> named = {{"x", {0}},       {"y", {1}},       {"z", {2}},
-                                                            {"x, y", {0, 1}}, {"x, z", {0, 2}}, {"y, z", {1, 2}},
-                                                            {"all", {0, 1, 2}}};
+  const std::map<std::string, std::vector<size_t>> named = {
+      {"x", {0}}, {"y", {1}}, {"z", {2}}, {"x, y", {0, 1}}, {"x, z", {0, 2}}, {"y, z", {1, 2}}, {"all", {0, 1, 2}}};
   for (const auto& [text, axes] : named) {
     const Stmt s = barrier(text.c_str());
     const TileOp& op = *as<TileOp>(s);

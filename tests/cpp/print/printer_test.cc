@@ -224,8 +224,7 @@ TEST(Print, OperandsLeaveOutDefaults) {
             "T.gemm(A, B, A, transpose_B=True, clear=True)\n");
   EXPECT_EQ(print(tile_op(TileOpcode::CommBroadcast, {whole_region(a), whole_region(b), int64_t{3}, std::string("x")})),
             "T.comm.broadcast(A, B, 3, axis=\"x\")\n");
-  EXPECT_EQ(print(tile_op(TileOpcode::CommBarrier, {std::string("x, z")})),
-            "T.comm.barrier(axis=(\"x\", \"z\"))\n");
+  EXPECT_EQ(print(tile_op(TileOpcode::CommBarrier, {std::string("x, z")})), "T.comm.barrier(axis=(\"x\", \"z\"))\n");
   EXPECT_EQ(print(tile_op(TileOpcode::CommPut, {whole_region(a), whole_region(b), std::vector<Expr>{i64(0), i64(1)},
                                                 std::vector<Expr>{i64(1), i64(1)}})),
             "T.comm.put(A, B, src_core=[0, 1], dst_core=[1, 1])\n");
