@@ -111,10 +111,12 @@ std::vector<std::string> names_of_axes(std::string_view axes) {
 std::optional<uint64_t> axes_named(const MeshShape& mesh, std::string_view axes) {
   if (axes == "all") return (uint64_t{1} << mesh.extents.size()) - 1;
   uint64_t out = 0;
-  for (const std::string& name : names_of_axes(axes)) {
-    const std::optional<size_t> axis = mesh.axis(name);
+  for (size_t from = 0; from <= axes.size();) {  // asked for each core that meets others: without a list of names
+    const size_t end = std::min(axes.find(", ", from), axes.size());
+    const std::optional<size_t> axis = mesh.axis(axes.substr(from, end - from));
     if (!axis || out >> *axis != 0) return std::nullopt;
     out |= uint64_t{1} << *axis;
+    from = end + 2;
   }
   return out;
 }
