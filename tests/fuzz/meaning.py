@@ -241,13 +241,14 @@ class Machine:
             loop.note_write(place, memory, offset)
         memory.values[offset] = x
 
-    def update(self, memory, offset, name, x):
-        """The element becomes what stands there, combined with x, by the atomic operation `name`. What stood there."""
+    def update(self, memory, offset, name, x, fetches=False):
+        """The element becomes what stands there, combined with x, by the atomic operation `name`. What stood there,
+        which is looked at if the update fetches it."""
         if self.watch:
             self.touch(memory)
         offset += memory.begin
         for loop in self.loops:
-            loop.note_update(memory.store.key + offset, name)
+            loop.note_update(memory.store.key + offset, name, fetches)
         old = memory.values[offset]
         if old is None:
             raise Undefined("a read of nothing")
@@ -359,7 +360,7 @@ class Machine:
         f, _, indices = self.stored(s)
         offset = self.place(memory, [i(core) for i in indices])
         if s.augmented in ATOMIC:
-            found = self.update(memory, offset, s.augmented, f(core))
+            found = self.update(memory, offset, s.augmented, f(core), s.previous is not None)
             if s.previous:
                 core.vars[s.previous.name] = found
             return

@@ -58,6 +58,7 @@ class Iterations:
         self.now = 0
         self.reads, self.writes, self.updates = {}, {}, {}  # of a place: the iteration, -1 for several
         self.kinds = {}  # of a place: the atomic operation
+        self.fetched = set()  # places of which an update returned what stood there
         self.found = {}  # of the iteration, places of private memory that it wrote: (store, element, what stood there)
         self.left = {}  # places of private memory that an iteration wrote: (store, element, what it left)
 
@@ -91,7 +92,7 @@ class Iterations:
         if self.writes.setdefault(place, now) != now:
             raise Undefined("two iterations meet in an element")
 
-    def note_update(self, place, kind):
+    def note_update(self, place, kind, fetches):
         now = self.now
         if self.reads.get(place, now) != now or self.writes.get(place, now) != now:
             raise Undefined("two iterations meet in an element")
@@ -100,7 +101,11 @@ class Iterations:
             if known != now:
                 raise Undefined("two iterations meet in an element")
             self.kinds[place] = "several"
+        if fetches:
+            self.fetched.add(place)
         if known != now:
+            if place in self.fetched:
+                raise Undefined("the order of iterations decides what an update finds")
             self.updates[place] = -1
 
     def close(self):

@@ -278,6 +278,18 @@ def test_one_iteration_may_pick_and_two_may_not():
         meaning(pick_program(2))
 
 
+@pytest.mark.parametrize("fetches", [False, True])
+def test_what_an_update_finds_is_known_if_no_other_iteration_updates(fetches):
+    out, i, old = p.Buffer("A", [1], "int32", "param"), p.Var("i"), p.Var("old", "int32")
+    store = p.Store(out, [p.index(0)], p.Const("int32", 2), "atomic_add", old if fetches else None)
+    program = p.Program(1, [out], [p.Kernel([i], [2], [store])])
+    if fetches:
+        with pytest.raises(scalars.Undefined, match="order of iterations"):
+            meaning(program)
+        program.body[0].extents[0] = 1
+    meaning(program)
+
+
 def strided_program(strides, begin=0):
     a = p.Buffer("A", [3, 4], "int16", "param", strides=strides, begin=begin)
     c = p.Buffer("C", [3, 4], "int16", "param")
