@@ -36,15 +36,18 @@ void agree(Query& query, const Step& step, const InstancePair& two) {
   for (const VarRef& var : step.vars) query.require(two.agree(var));
 }
 
+bool is_persistent(const Step& step) {
+  return step.stmt && step.stmt->kind == StmtKind::For &&
+         static_cast<const For&>(*step.stmt).loop == LoopKind::Persistent;
+}
+
 /// Iteration n of a Persistent loop belongs to block n modulo the number of blocks.
 void deal(const Iterations& of, Query& query, const Access& access, const Substitution& renamed) {
   if (of.mesh || !(of.is_kernel || of.is_persistent)) return;
   const Step* kernel = nullptr;
   for (const StepRef& step : access.path) {
     if (step->stmt && step->stmt->kind == StmtKind::Kernel) kernel = step.get();
-    const bool persistent = step->stmt && step->stmt->kind == StmtKind::For &&
-                            static_cast<const For&>(*step->stmt).loop == LoopKind::Persistent;
-    if (!persistent || !kernel) continue;
+    if (!is_persistent(*step) || !kernel) continue;
     Expr count = int_imm(1), number = int_imm(0), iteration = int_imm(0);
     for (size_t d = 0; d < kernel->vars.size(); ++d) {
       count = count * kernel->extents[d];
@@ -55,6 +58,20 @@ void deal(const Iterations& of, Query& query, const Access& access, const Substi
     }
     query.require(
         substitute(apply(Op::Eq, {floor_mod(simplify(iteration), simplify(count)), simplify(number)}), renamed));
+  }
+}
+
+/// What two blocks run of one Persistent loop are two iterations of it, or of the loops around it. That follows from
+/// how iterations are dealt, but only where their number is affine.
+void deal_apart(const Iterations& of, const Pair& pair, Query& query, const InstancePair& two) {
+  if (of.mesh || !of.is_kernel) return;
+  const Path &a = pair.first->path, &b = pair.second->path;
+  Expr apart;
+  for (size_t i = of.at + 1; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) {
+    for (const VarRef& var : a[i]->vars) {
+      apart = apart ? apply(Op::Or, {apart, two.differ(var)}) : two.differ(var);
+    }
+    if (is_persistent(*a[i])) return query.require(apart);
   }
 }
 
@@ -83,6 +100,7 @@ Overlap overlap_of(const Iterations& of, const Pair& pair) {
   for (size_t i = of.from; i < of.at; ++i) agree(query, *of.loop[i], two);
   deal(of, query, *pair.first, {});
   deal(of, query, *pair.second, two.renamed());
+  deal_apart(of, pair, query, two);
   if (of.is_kernel && of.mesh && has_collective(static_cast<const Kernel&>(*of.step.stmt).body)) {
     query.doubt("collectives may order the cores");
   }
