@@ -1,18 +1,16 @@
 // Are asynchronous copies complete where their buffers are used?
 // Each copy that may be unfinished is tracked along all paths through the kernel, with the number of copies issued
-// after it: a wait leaves that many of the youngest unfinished. Two places of one buffer are distinguished within an
-// iteration of the loops around both; a copy of an earlier iteration counts as one of the whole buffer.
+// after it: a wait leaves that many of the youngest unfinished. Two places of one buffer are distinguished by what is
+// known of the iteration in which the copy began (flights.h).
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "flights.h"
 #include "helve/analysis/effects.h"
-#include "helve/ir/expr/visit.h"
-#include "helve/ir/tensor/copy_queue.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "obligations.h"
@@ -21,59 +19,12 @@ namespace helve::proofs {
 
 namespace {
 
-constexpr int64_t kOpen = -1;    // the age of a copy that is not committed
-constexpr int64_t kOldest = 64;  // greater ages are not distinguished
-
-/// The youngest unfinished instance of one copy statement.
-struct Flight {
-  int64_t age = 0;       ///< copies issued after it
-  bool earlier = false;  ///< may be from an earlier iteration of a loop around it, with other values of its variables
-  bool read = false;  ///< it has read its source
-};
-
-class Flights {
- public:
-  /// In program order, so that the first reason found is deterministic.
-  std::map<int, std::pair<const TileOp*, Flight>> of;
-
-  /// The union of two paths; true if it adds something.
-  bool join(const Flights& other) {
-    bool news = false;
-    for (const auto& [place, entry] : other.of) {
-      const auto [at, fresh] = of.emplace(place, entry);
-      Flight& mine = at->second.second;
-      const Flight both{std::min(mine.age, entry.second.age), mine.earlier || entry.second.earlier,
-                        mine.read && entry.second.read};
-      news |= fresh || both.age != mine.age || both.earlier != mine.earlier || both.read != mine.read;
-      mine = both;
-    }
-    return news;
-  }
-
-  void age(const CopyQueue& queue) {
-    for (auto& [place, entry] : of) {
-      if (copy_queue(*entry.first) == queue) entry.second.age = std::min(entry.second.age + 1, kOldest);
-    }
-  }
-  void become_earlier(const std::unordered_set<const TileOp*>& copies) {
-    for (auto& [place, entry] : of) entry.second.earlier |= copies.contains(entry.first);
-  }
-  /// With `sources`, what copies write to global memory stays on its way.
-  void complete(const CopyQueue& queue, int64_t pending, bool sources) {
-    const auto is_done = [&](const std::pair<const TileOp*, Flight>& entry) {
-      return entry.second.age >= pending && copy_queue(*entry.first) == queue;
-    };
-    for (auto& [place, entry] : of) entry.second.read |= is_done(entry);
-    std::erase_if(of, [&](const auto& each) {
-      return is_done(each.second) && !(sources && is_global(*each.second.first->region(1).buffer));
-    });
-  }
-};
+constexpr int64_t kOpen = -1;  // the age of a copy that is not committed
 
 /// The state of a loop: before and after any of its iterations.
 struct LoopState {
   Flights begin, end;
-  std::unordered_set<const TileOp*> own;  ///< operations of its body
+  LoopBody loop;
 };
 
 class Waits {
@@ -81,8 +32,15 @@ class Waits {
   Waits(const Function& f, Budget& budget) : function_(f), budget_(budget) {}
 
   std::vector<Proof> run() {
+    for (const VarRef& dim : function_.dims) fixed_.insert(dim.get());
+    for (const Param& param : function_.params) {
+      if (const VarRef* scalar = std::get_if<VarRef>(&param)) fixed_.insert(scalar->get());
+    }
     walk(function_.body, [&](const Stmt& s) {
-      if (const Kernel* kernel = as<Kernel>(s)) visit(kernel->body);
+      if (const Kernel* kernel = as<Kernel>(s)) {
+        for (const VarRef& var : kernel->vars) fixed_.insert(var.get());
+        visit(kernel->body);
+      }
       now_ = {};
     });
     return std::move(proofs_);
@@ -96,6 +54,9 @@ class Waits {
     if (const While* n = as<While>(s)) return loop(s, n->body, false, false);
     if (const TileOp* n = as<TileOp>(s)) return operation(s, *n);
     for (const RegionAccess& access : direct_accesses(s)) use(access, nullptr);
+    if (const Bind* n = as<Bind>(s); n && !has_load(n->value) && !is_large(n->value)) {
+      names_.insert_or_assign(n->var.get(), substitute(n->value, names_));
+    }
     if (const If* n = as<If>(s)) {
       const Flights before = now_;
       visit(n->then_body);
@@ -125,21 +86,28 @@ class Waits {
     const auto [at, fresh] = loops_.try_emplace(s.get());
     LoopState& state = at->second;
     if (fresh) {
+      const For* counted = as<For>(s);
+      if (counted && counted->vars.size() == 1 && !divided) state.loop.counted = counted;
       walk(body, [&](const Stmt& part) {
-        if (const TileOp* op = as<TileOp>(part)) state.own.insert(op);
+        if (const TileOp* op = as<TileOp>(part)) state.loop.own.insert(op);
       });
     }
+    now_.enter(state.loop);
+    const Var* const counter = state.loop.counted ? state.loop.counted->vars[0].get() : nullptr;
+    if (counter) fixed_.insert(counter);
     const bool outer = std::exchange(in_iteration_, in_iteration_ || divided);
     for (bool news = state.begin.join(now_) || fresh; news; news = state.begin.join(state.end)) {
       now_ = state.begin;
       for (const RegionAccess& access : direct_accesses(s)) use(access, nullptr);
       visit(body);
-      now_.become_earlier(state.own);
+      now_.next_iteration(state.loop);
       state.end = now_;
     }
     in_iteration_ = outer;
+    if (counter) fixed_.erase(counter);
     now_ = state.end;
     if (!surely) now_.join(state.begin);
+    now_.leave(state.loop);
   }
 
   void operation(const Stmt& s, const TileOp& op) {
@@ -153,7 +121,7 @@ class Waits {
       proof_of(op);
       if (!open && !alone) now_.age(copy_queue(op));
       const int place = places_.emplace(&op, static_cast<int>(places_.size())).first->second;
-      now_.of[place] = {&op, {open && !alone ? kOpen : 0, false, alone}};
+      now_.add(place, op, {open && !alone ? kOpen : 0, alone});
     } else if (commits(op)) {
       now_.age(copy_queue(op));
     } else if (op.row().rule == TileRule::Wait) {
@@ -179,11 +147,11 @@ class Waits {
   /// Nothing may access what a copy writes, and nothing may write what it reads. Whether iterations of one independent
   /// loop copy to different places is proved as absence of races.
   void use(const RegionAccess& access, const TileOp* by) {
-    for (const auto& [place, entry] : now_.of) {
+    for (const auto& [key, entry] : now_.of) {
       const auto& [copy, flight] = entry;
       if (copy == by && in_iteration_) continue;
-      const bool touches = may_touch(copy->region(1), access.region, flight) ||
-                           (access.write && !flight.read && may_touch(copy->region(0), access.region, flight));
+      const auto meets = [&](const Region& copied) { return may_touch(copied, access.region, key.second); };
+      const bool touches = meets(copy->region(1)) || (access.write && !flight.read && meets(copy->region(0)));
       if (!touches) continue;
       weaken(proof_of(*copy), ProofVerdict::Unknown,
              fmt::format("a copy to '{}' may be unfinished where '{}' is {} in line {}", copy->region(1).buffer->name,
@@ -191,15 +159,18 @@ class Waits {
     }
   }
 
-  bool may_touch(const Region& copied, const Region& used, const Flight& flight) {
+  bool may_touch(const Region& copied, const Region& used, const Instance& at) {
     if (copied.buffer != used.buffer) {
       return may_overlap(function_.may_alias, copied.buffer.get(), used.buffer.get());
     }
-    if (flight.earlier || copied.ranges.size() != used.ranges.size() || --budget_.queries < 0) return true;
-    Expr common = bool_imm(true);
+    if (copied.ranges.size() != used.ranges.size() || --budget_.queries < 0) return true;
+    Renaming then(at, fixed_);
+    Expr common = then.condition();
+    const auto value = [&](const Expr& e) { return substitute(e, names_); };
     for (size_t d = 0; d < copied.ranges.size(); ++d) {
       const Range &a = copied.ranges[d], &b = used.ranges[d];
-      common = logical_and(common, logical_and(less(a.begin, b.begin + b.extent), less(b.begin, a.begin + a.extent)));
+      const Expr begin = then(value(a.begin)), end = begin + then(value(a.extent)), other = value(b.begin);
+      common = logical_and(common, logical_and(less(begin, other + value(b.extent)), less(other, end)));
     }
     std::vector<VarRef> vars;
     walk(common, [&](const Expr& e) {
@@ -213,6 +184,8 @@ class Waits {
   Budget& budget_;
   Flights now_;
   bool in_iteration_ = false;  ///< inside of a loop whose iterations threads share
+  std::unordered_set<const Var*> fixed_;  ///< have one value here and wherever else they are known
+  Substitution names_;  ///< values of names that are expressions of variables
   std::unordered_map<const StmtNode*, LoopState> loops_;
   std::unordered_map<const TileOp*, int> places_;
   std::vector<BufferRef> buffers_;
