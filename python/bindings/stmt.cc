@@ -40,6 +40,8 @@ void bind_buffers(py::module_& module) {
   module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
              py::arg("tile") = std::vector<int64_t>{}, py::arg("strides") = std::vector<Expr>{},
              py::arg("span") = Span{});
+  module.def("as_sorted", &as_sorted, py::arg("buffer"),
+             "The parameter with the promise that the elements of an argument do not decrease.");
   module.def("with_layout", &with_layout, py::arg("buffer"), py::arg("layout"), py::arg("span"),
              "The buffer of shared memory, or the fragment, with a layout.");
   module.def("at_offset", &at_offset, py::arg("buffer"), py::arg("offset"), py::arg("span"),

@@ -102,6 +102,9 @@ class Call {
       refuse(Code::ArgumentRank, i,
              {{"expected", static_cast<int64_t>(p.rank())}, {"given", static_cast<int64_t>(a.rank())}});
     }
+    if (p.sorted && !a.sorted) {
+      refuse(Code::UnsortedParameter, i, {{"function", f_.name}, {"argument", a.name}});
+    }
     check_placement(i);
     for (size_t d = 0; d < p.rank(); ++d) {
       const Var* dim = as<Var>(p.shape[d]);

@@ -74,6 +74,7 @@ bool clear_quotient(Row& of, const std::unordered_map<const Var*, unsigned>& col
 /// The negative of a row. False where a coefficient would leave 64 bits.
 bool negate(Row& of) {
   of.sign = -of.sign;
+  for (auto& [extreme, factor] : of.extremes) factor = -factor;
   return std::none_of(of.row.begin(), of.row.end(),
                       [](int64_t& each) { return __builtin_sub_overflow(0, each, &each); });
 }
@@ -97,10 +98,18 @@ std::optional<Cases> both(const Cases& first, const Cases& second) {
 }
 
 /// `row = 0`, or `row >= 0`; `v <= min(x, y)` is `v <= x` and `v <= y`, `v <= max(x, y)` is `v <= x` or `v <= y`. An
-/// equality with a quotient is two inequalities. Nothing if it is not linear, or has too many cases.
+/// equality with one of these or with a quotient is two inequalities. Nothing if it is not linear, or has too many
+/// cases.
 std::optional<Cases> cases_of(Row of, bool equality, const std::unordered_map<const Var*, unsigned>& columns) {
+  if (!of.extremes.empty() && equality) {
+    Row opposite = of;
+    if (!negate(opposite)) return std::nullopt;
+    const std::optional<Cases> at_least = cases_of(std::move(of), false, columns);
+    if (!at_least) return std::nullopt;
+    const std::optional<Cases> at_most = cases_of(std::move(opposite), false, columns);
+    return at_most ? both(*at_least, *at_most) : std::nullopt;
+  }
   if (!of.extremes.empty()) {
-    if (equality) return std::nullopt;
     const auto [extreme, factor] = of.extremes.back();
     of.extremes.pop_back();
     Cases out;
@@ -127,20 +136,38 @@ std::optional<Cases> cases_of(Row of, bool equality, const std::unordered_map<co
   return at_most ? both(*at_least, *at_most) : std::nullopt;
 }
 
+bool is_inequality(Op op) { return op == Op::Lt || op == Op::Le || op == Op::Gt || op == Op::Ge; }
+
+/// What holds where the inequality does not.
+Op opposite(Op op) {
+  switch (op) {
+    case Op::Lt: return Op::Ge;
+    case Op::Le: return Op::Gt;
+    case Op::Gt: return Op::Le;
+    default: return Op::Lt;
+  }
+}
+
 /// A comparison as cases; nothing if it is none of linear expressions.
 std::optional<Cases> cases_of(const Expr& e, const std::unordered_map<const Var*, unsigned>& columns, unsigned width) {
   const Apply* node = as<Apply>(e);
   if (!node) return std::nullopt;
-  const bool strict = node->op == Op::Lt || node->op == Op::Gt;
-  const bool right_is_greater = node->op == Op::Lt || node->op == Op::Le;
-  if (!strict && !right_is_greater && node->op != Op::Ge && node->op != Op::Eq) return std::nullopt;
+  Op op = node->op;
+  if (op == Op::Not) {
+    node = as<Apply>(node->args[0]);
+    if (!node || !is_inequality(node->op)) return std::nullopt;
+    op = opposite(node->op);
+  }
+  const bool strict = op == Op::Lt || op == Op::Gt;
+  const bool right_is_greater = op == Op::Lt || op == Op::Le;
+  if (!is_inequality(op) && op != Op::Eq) return std::nullopt;
   const int64_t sign = right_is_greater ? -1 : 1;
   Row out{std::vector<int64_t>(width)};
   if (!add_linear(node->args[0], sign, columns, out) || !add_linear(node->args[1], -sign, columns, out)) {
     return std::nullopt;
   }
   if (strict && __builtin_sub_overflow(out.row.back(), 1, &out.row.back())) return std::nullopt;
-  return cases_of(std::move(out), node->op == Op::Eq, columns);
+  return cases_of(std::move(out), op == Op::Eq, columns);
 }
 
 /// `row >= 0` and `-row + c >= 0` with a negative c.

@@ -17,6 +17,7 @@
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/diagnostic.h"
+#include "helve/support/sorted.h"
 #include "helve/support/strided_box.h"
 #include "helve/support/text.h"
 
@@ -230,6 +231,12 @@ void Arguments::check_tensor(const BufferRef& param, const TensorArg& arg, bool 
   for (int64_t extent : shape) elements *= extent;
   if (elements > 0 && !arg.data) {
     throw UserError(Code::MissingData, {}, {{"parameter", param->name}, {"elements", elements}});
+  }
+  if (param->sorted && elements > 0) {
+    const DType dtype = param->dtype;
+    const std::optional<int64_t> less =
+        first_decrease(arg.data, shape[0], expected[0], dtype.bits / 8, dtype.code == TypeCode::Int);
+    if (less) throw UserError(Code::UnsortedArgument, {}, {{"parameter", param->name}, {"index", *less}});
   }
   auto instance = std::make_unique<Instance>(param);
   instance->refer(arg.data, shape, expected, fresh);

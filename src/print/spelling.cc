@@ -96,7 +96,8 @@ std::string Spelling::region(const Region& region) {
 std::string Spelling::tensor_type(const Buffer& buffer) {
   const std::string shape = tuple(buffer.shape);
   const std::string strides = buffer.strides.empty() ? "" : ", strides=" + tuple(buffer.strides);
-  return fmt::format("T.Tensor({}, \"{}\"{})", shape, to_string(buffer.dtype), strides);
+  const char* sorted = buffer.sorted ? ", sorted=True" : "";
+  return fmt::format("T.Tensor({}, \"{}\"{}{})", shape, to_string(buffer.dtype), strides, sorted);
 }
 
 std::string Spelling::allocation(const Buffer& buffer) {

@@ -13,6 +13,7 @@
 #include "helve/support/diagnostic.h"
 #include "helve/support/inline_vector.h"
 #include "helve/support/round_to_odd.h"
+#include "helve/support/sorted.h"
 #include "helve/support/strided_box.h"
 #include "helve/support/text.h"
 
@@ -161,6 +162,7 @@ class Binder {
     if (reinterpret_cast<uintptr_t>(state.base) % static_cast<uintptr_t>(alignment) != 0) {
       throw UserError(Code::MisalignedArgument, {}, {{"parameter", expected.name}, {"alignment", alignment}});
     }
+    if (expected.sorted && is_host_memory(given.device)) check_order(p);
   }
 
   /// The argument's stride of dimension d, 0 where the dimension has one element.
@@ -223,6 +225,13 @@ class Binder {
     throw UserError(
         Code::ArgumentStridesOverlap, {},
         {{"parameter", param(p).name}, {"strides", shape_text(given_strides(p))}, {"fault", fault_text(found)}});
+  }
+
+  void check_order(size_t p) const {
+    const DLDataType dtype = param(p).dtype;
+    const std::optional<int64_t> less =
+        first_decrease(frame_.buffers[p].base, shape(p)[0], stride(p, 0), element_bytes(dtype), dtype.code == kDLInt);
+    if (less) throw UserError(Code::UnsortedArgument, {}, {{"parameter", param(p).name}, {"index", *less}});
   }
 
   [[noreturn]] void shape_error(size_t p, size_t dim, int64_t expected) const {

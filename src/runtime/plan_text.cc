@@ -84,6 +84,7 @@ class PlanPrinter {
     if (!param.strides.empty()) line += " strides " + list(param.strides);
     if (param.read) line += " read";
     if (param.written) line += " written";
+    if (param.sorted) line += " sorted";
     if (!param.may_alias.empty()) {
       line += fmt::format(" may_alias({})", join(param.may_alias, ", ", [this](int64_t id) { return buffer(id); }));
     }

@@ -18,6 +18,7 @@ from expressions import Expressions
 from idioms import Idioms
 from private import Private
 from packed import Packed
+from parts import Parts
 from products import Products
 from reports import assert_some
 from updates import Updates
@@ -40,7 +41,7 @@ def wider(dtype, rng):
     return rng.choice([d for d in same if scalars.BITS[d] >= scalars.BITS[dtype]])
 
 
-class Generator(Idioms, Conditions, Private, Products, Packed, Bulk, Updates, Warps, Wide, Expressions):
+class Generator(Idioms, Conditions, Private, Products, Packed, Parts, Bulk, Updates, Warps, Wide, Expressions):
     """Statements of a kernel over the buffers of `self.buffers`; subclasses decide what stands around them."""
 
     def __init__(self, seed):
@@ -210,6 +211,8 @@ class Generator(Idioms, Conditions, Private, Products, Packed, Bulk, Updates, Wa
         if (rare := self.aside.random()) < 0.06:
             return self.packed()
         if rare > 0.97 and (made := self.fetched()):
+            return made
+        if 0.94 < rare <= 0.97 and (made := self.parts()):
             return made
         makers = [
             (self.elementwise, 8),
@@ -746,7 +749,7 @@ class KernelGenerator(Generator):
         rng = self.rng
         shape = self.shape(rng.choice([1, 2, 2, 3]))
         compact = [b for b in self.buffers if b.kind == "param" and not b.strides]
-        compact = [b for b in compact if not b.begin and not b.rows]
+        compact = [b for b in compact if not (b.begin or b.rows or b.sorted)]
         if not compact or rng.random() < 0.75:
             return self.param(shape, self.dtype(), written=True)
         first = rng.choice(compact)

@@ -27,6 +27,7 @@ class Buffer:
     strides: list | None = None  # of a parameter, in elements; expressions of dynamic extents
     begin: int = 0  # of a parameter: elements of its memory before the first, which need not be aligned
     rows: bool = False  # of a parameter: each row holds each of 0, 1, ... once, in some order
+    sorted: bool = False  # of a parameter: elements do not decrease
     layout: str | None = None  # where elements of shared memory or a fragment stand
 
 
@@ -425,7 +426,8 @@ def _param_text(p):
     if isinstance(p, Var):
         return f"{p.name}: T.{p.dtype}"
     strides = f", strides={_tuple(p.strides)}" if p.strides else ""
-    return f'{p.name}: T.Tensor({_tuple(p.shape)}, "{p.dtype}"{strides})'
+    order = ", sorted=True" if p.sorted else ""
+    return f'{p.name}: T.Tensor({_tuple(p.shape)}, "{p.dtype}"{strides}{order})'
 
 
 def _head(program):

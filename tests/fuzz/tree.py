@@ -226,6 +226,7 @@ def constructs(tree):
             count["strides not of rows"] += b.strides[-1] != 1
         count["unaligned base"] += b.begin != 0
         count["rows of distinct numbers"] += b.rows
+        count["sorted parameter"] += b.sorted
         count[f"layout {b.kind}"] += b.layout is not None
         count["large extent"] += any(isinstance(n, int) and n > 11 for n in b.shape)
     for group in tree.shared:

@@ -68,7 +68,7 @@ def test_the_text_computes_it(tmp_path):
 def test_places_out_of_range_reach_no_other_memory():
     packed = call("tails")
     arguments = packed.arguments()
-    arguments[3], arguments[4] = (np.array([-9, 1 << 20, -5, 1 << 30], "int32") for _ in range(2))
+    arguments[3], arguments[4] = (np.array([-9, -5, 1 << 20, 1 << 30], "int32") for _ in range(2))
     for target in ("interp", "llvm"):
         helve.compile(packed.function, target=target)(*arguments)  # the interpreter checks bounds
 
@@ -84,9 +84,3 @@ def test_tiles_of_the_next_sequence_come_early(head):
     text = _core.cuda_source(form)[0]
     assert "helve_ring_acquire<1>" in text and "helve_ring_acquire<2>" in text
     assert_fits_registers(text, "sm_90a", "attention_varlen_0")
-
-
-def test_all_bounds_are_proved():
-    """Only whether sequences overlap depends on data."""
-    kernel = helve.compile(kernels.attention_varlen(8, 128, causal=True, lse=True), target="cuda", arch="sm_90a")
-    assert {p.kind for p in kernel.proofs() if p.verdict != "proved"} == {"race"}

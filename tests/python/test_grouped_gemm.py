@@ -66,11 +66,15 @@ def test_the_text_computes_it(tmp_path, unaligned):
 
 def test_places_out_of_range_reach_no_other_memory():
     call = CALLS["ragged"]
-    for places in ([-9, 1 << 20, -5, 1 << 30, 7, -1], [1 << 30] * 6, [5, 4, 3, 2, 1, 0]):
-        arguments = call.arguments()
-        arguments[2] = np.array(places, "int32")
-        for target in ("interp", "llvm"):
-            helve.compile(call.function, target=target)(*arguments)  # the interpreter checks bounds
+    for target in ("interp", "llvm"):
+        kernel = helve.compile(call.function, target=target)
+        for places in ([-9, -5, -1, 7, 1 << 20, 1 << 30], [1 << 30] * 6, [-(1 << 31)] * 3 + [1, 2, 2]):
+            arguments = call.arguments()
+            arguments[2] = np.array(places, "int32")
+            kernel(*arguments)  # the interpreter checks bounds
+        arguments[2] = np.array([0, 4, 3, 5, 6, 7], "int32")
+        with pytest.raises(helve.Error, match=r"HV0626.*\n?.*'places' is declared sorted, and element 2"):
+            kernel(*arguments)
 
 
 def test_rows_of_a_call_choose_the_tiles():

@@ -32,6 +32,7 @@ struct TensorParam {
   std::vector<ScalarProgram> strides;  ///< in elements, one per dimension; empty: compact row-major
   bool read = true;
   bool written = false;
+  bool sorted = false;  ///< its elements do not decrease: checked in the memory of the CPU
   std::vector<int64_t> may_alias = {};  ///< parameters whose memory may overlap this one's; symmetric
 };
 

@@ -41,7 +41,7 @@ def attention_varlen(heads: int, head: int = 128, dtype: str = "bfloat16", *, he
     ends, all_queries, all_keys = T.dyn("ends"), T.dyn("all_queries"), T.dyn("all_keys")
     query = T.Tensor((all_queries, heads, head), dtype)
     key = T.Tensor((all_keys, heads_kv, head), dtype)
-    places = T.Tensor((ends,), "int32")
+    places = T.Tensor((ends,), "int32", sorted=True)
     rows, columns, stages = plan.queries, plan.keys, plan.stages
 
     @T.prim_func

@@ -26,7 +26,8 @@ def grouped_gemm(groups: int, dtype: str = "bfloat16", out: str | None = None, *
     The kernel takes (A, B, places, C) with those of SCALE and BIAS that are asked for in front of C. A is (all rows,
     K), the rows of one group after those of the other; B is (groups, K, N), or (groups, N, K) if transposed; C is (all
     rows, N). `places` is int32, (groups + 1,), and says where each group begins and the last ends: 0, n0, n0 + n1, ...
-    Lengths are any, 0 too; rows of no group are not written. Sums are float32 and rounded once.
+    Lengths are any, 0 too; rows of no group are not written. Places do not decrease: so no two tiles write one row.
+    Sums are float32 and rounded once.
 
     Args:
         groups: how many there are, up to 4096.
@@ -77,7 +78,8 @@ def grouped_gemm(groups: int, dtype: str = "bfloat16", out: str | None = None, *
 
             def tile(t, j):
                 g = last_group(t, first, groups)
-                i = begin(g) + T.max(t - T.if_then_else(g > 0, first(g), 0), 0) * rows
+                number = t - first(g)  # of the group's tiles; below 0 in front of the first group
+                i = begin(g) + T.max(number, 0) * rows
                 end = T.min(T.index(places[g + 1]), R)
                 steps = T.ceildiv(K, depth) * T.max(T.min(T.min(end - i, N - j), 1), 0)  # none for a tile of nothing
                 sum_steps(A, B[g, :, :], a, b, c, i, j, 0, steps, plan, False, transpose_B)
@@ -86,12 +88,13 @@ def grouped_gemm(groups: int, dtype: str = "bfloat16", out: str | None = None, *
                         if j + n < N:
                             x = c[m, n] * SCALE[g] if scale else c[m, n]
                             c[m, n] = activate(x + BIAS[g, j + n] if bias else x)
-                if i + rows <= end:
-                    T.copy(c, C[i : i + rows, j : j + columns])
-                else:
-                    for m, n in T.Parallel(rows, columns):
-                        if i + m < end and j + n < N:  # rows behind the end are those of the next group
-                            C[i + m, j + n] = T.cast(c[m, n], out)
+                if number >= 0:
+                    if i + rows <= end:
+                        T.copy(c, C[i : i + rows, j : j + columns])
+                    else:
+                        for m, n in T.Parallel(rows, columns):
+                            if i + m < end and j + n < N:  # rows behind the end are those of the next group
+                                C[i + m, j + n] = T.cast(c[m, n], out)
 
             if wide > 0:
                 for strip, t, column in T.Persistent([T.ceildiv(N, columns * wide), R // rows + groups, wide]):
@@ -103,7 +106,7 @@ def grouped_gemm(groups: int, dtype: str = "bfloat16", out: str | None = None, *
     rest = None
     for most, plan, wide in reversed(plans):
         @T.prim_func
-        def grouped_gemm(A: T.Tensor((R, K), dtype), B: right, places: T.Tensor((groups + 1,), "int32"),
+        def grouped_gemm(A: T.Tensor((R, K), dtype), B: right, places: T.Tensor((groups + 1,), "int32", sorted=True),
                          SCALE: T.Tensor((groups,), "float32") if scale else None,
                          BIAS: T.Tensor((groups, N), out) if bias else None, C: T.Tensor((R, N), out)):
             if rest is None or R <= most * groups:

@@ -40,14 +40,17 @@ def _o(name: str, default) -> Parameter:
     return Parameter(name, required=False, default=default)
 
 
-def _tensor(shape, dtype="float32", strides=None, out=False) -> TensorType:
+def _tensor(shape, dtype="float32", strides=None, out=False, sorted=False) -> TensorType:
     """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in elements.
 
-    A parameter with out=True is made and returned by calls, as if `out=` of helve.compile named it.
+    A parameter with out=True is made and returned by calls, as if `out=` of helve.compile named it. With sorted=True
+    the elements of one row of integers do not decrease, as the places where parts begin and end: iterations that are
+    apart in such parts are then proved independent. Calls check it where the data is in the memory of the CPU.
     """
-    if not isinstance(out, _builtins.bool):
-        raise TypeError(f"out is True or False; given {_shown(out)}")
-    return TensorType(shape, dtype, strides, out)
+    for what, given in (("out", out), ("sorted", sorted)):
+        if not isinstance(given, _builtins.bool):
+            raise TypeError(f"{what} is True or False; given {_shown(given)}")
+    return TensorType(shape, dtype, strides, out, sorted)
 
 
 def _dyn(name: str) -> _core.Var:
@@ -332,7 +335,8 @@ _CONSTRUCTS = [
     Construct("bitcast", (_p("x"), _p("dtype")), "The same as T.reinterpret."),
     Construct("Cast", (_p("dtype"), _p("x")), "The same as T.cast, with the type first."),
     Construct("clamp", (_p("x"), _p("lo"), _p("hi")), "min(max(x, lo), hi)."),
-    TensorConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None), _o("out", False)), _tensor),
+    TensorConstruct("Tensor", (_p("shape"), _o("dtype", "float32"), _o("strides", None), _o("out", False),
+                               _o("sorted", False)), _tensor),
     HostConstruct("dyn", (_p("name"),), _dyn),
     HostConstruct("dynamic", (_p("name"), _o("dtype", "index")), _dynamic),
     HostConstruct("symbolic", (_p("name"), _o("dtype", "index")), _dynamic),

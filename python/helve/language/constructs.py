@@ -310,13 +310,14 @@ class Namespace:
 class TensorType:
     """The type of a tensor parameter, as `T.Tensor` declares it: extents, element type and, if not compact, strides.
 
-    `out`: do calls make and return it?
+    `out`: do calls make and return it? `sorted`: do its elements not decrease?
     """
 
     shape: tuple
     dtype: str
     strides: tuple | None = None
     out: bool = False
+    sorted: bool = False
 
 
 class FrontEnd:

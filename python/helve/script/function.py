@@ -163,7 +163,8 @@ def _tensor(statements: Statements, name: str, node: ast.expr, declared: TensorT
     shape = indices("shape", declared.shape, f"an extent of '{name}'")
     strides = indices("strides", declared.strides, f"a stride of '{name}'")
     dtype = expressions.dtype(parts.get("dtype", node), declared.dtype)
-    return _core.make_buffer(name, dtype, "param", shape, [], strides, span)
+    buffer = _core.make_buffer(name, dtype, "param", shape, [], strides, span)
+    return _core.as_sorted(buffer) if declared.sorted else buffer
 
 
 def guarded(context: Context, parse) -> Any:

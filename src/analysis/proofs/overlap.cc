@@ -93,6 +93,7 @@ Expr different(const Iterations& of, const Pair& pair, const InstancePair& two) 
 Overlap overlap_of(const Iterations& of, const Pair& pair) {
   Overlap out{Query(of.model), {}, {}, {}};
   Query& query = out.query;
+  query.rely_on_order();
   InstancePair two(query);
   two.separate(pair.second->path, of.from);
   two.first_runs(pair.first->path, 0);

@@ -6,6 +6,7 @@
 
 #include "helve/ir/expr/equal.h"
 #include "obligations.h"
+#include "order.h"
 
 namespace helve {
 
@@ -35,6 +36,7 @@ std::vector<Proof> prove(const Function& f) {
   proofs::Budget budget;
   PathFacts facts(model);
   std::vector<Proof> out = proofs::assumed(f);
+  for (Proof& proof : proofs::prove_order(model)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_shapes(model, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_bounds(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_races(model, facts, budget)) out.push_back(std::move(proof));

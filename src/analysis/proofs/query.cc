@@ -6,11 +6,13 @@
 
 #include <algorithm>
 
+#include "coarse.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/chain.h"
 #include "helve/ir/expr/text.h"
 #include "helve/ir/expr/visit.h"
 #include "helve/support/text.h"
+#include "order.h"
 
 namespace helve::proofs {
 
@@ -42,16 +44,42 @@ void Query::require_range(const VarRef& var) {
   if (range.high && !wide) require(apply(Op::Le, {value, int_imm(*range.high)}));
 }
 
-Expr Query::conjunction(const Expr& last) const {
-  std::vector<Expr> all = conditions();
-  if (last) all.push_back(last);
-  return helve::conjunction(std::move(all));
+std::vector<Expr> Query::all_conditions(const Expr& last) const {
+  std::vector<Expr> out = conditions();
+  if (last) out.push_back(last);
+  return out;
+}
+
+bool Query::add_order(std::vector<Expr>& conditions) const {
+  if (!relies_on_order_) return false;
+  const std::vector<Expr> order = order_among(conditions, constant());
+  conditions.insert(conditions.end(), order.begin(), order.end());
+  return !order.empty();
+}
+
+bool Query::is_empty_coarsely(const Expr& violation, Budget& budget) const {
+  std::vector<Expr> all = all_conditions(violation);
+  std::vector<VarRef> vars = this->vars();
+  std::optional<CoarseQuestion> coarse = coarsen(all, given_, facts());
+  if (coarse) {
+    all = std::move(coarse->conditions);
+    vars.insert(vars.end(), coarse->vars.begin(), coarse->vars.end());
+  }
+  if (add_order(all)) {
+    for (const VarRef& var : loosen_limits(all)) vars.push_back(var);
+  } else if (!coarse) {
+    return false;
+  }
+  const IntegerSet set(budget.engine, std::move(vars), conjunction(std::move(all)), {}, translation());
+  return set.emptiness().verdict == Verdict::Proved;
 }
 
 Finding Query::excludes(const Expr& violation, Budget& budget) const {
   if (--budget.queries < 0) return {ProofVerdict::Unknown, {}, std::string(kOverBudget), {}};
-  const Expr condition = conjunction(violation);
-  const IntegerSet broken(budget.engine, vars(), condition, {}, translation());
+  if (is_empty_coarsely(violation, budget)) return {ProofVerdict::Proved, {}, {}, {}};
+  std::vector<Expr> all = all_conditions(violation);
+  add_order(all);
+  const IntegerSet broken(budget.engine, vars(), conjunction(std::move(all)), {}, translation());
   const Answer answer = doubts().empty() ? broken.is_empty() : broken.emptiness();
   if (answer.verdict == Verdict::Proved) return {ProofVerdict::Proved, {}, {}, {}};
   // An unknown verdict takes precedence: a doubt only invalidates the counterexample.
@@ -67,7 +95,7 @@ Finding Query::depending(const IntegerSet& broken, Finding refuted, const Expr& 
     for (size_t i = ranges_; i < conditions().size(); ++i) mentioned |= mentions(conditions()[i], var.get());
     if (mentioned) used.push_back(var);
   }
-  const IntegerSet runs(budget.engine, vars(), conjunction({}), {}, translation());
+  const IntegerSet runs(budget.engine, vars(), conjunction(conditions()), {}, translation());
   const IntegerSet values = broken.projected(used);
   if (used.empty() || runs.projected(used).is_subset_of(values).verdict == Verdict::Proved) return refuted;
   Finding out;

@@ -40,6 +40,10 @@ class Query : public PathConditions {
   /// Starts with the function's extents (0 or more) and scalar parameters.
   explicit Query(const AccessModel& model);
 
+  /// From now on the elements of sorted parameters are in order. Only questions whose answers change no code may rely
+  /// on what calls cannot check everywhere.
+  void rely_on_order() { relies_on_order_ = true; }
+
   /// Is the conjunction of all conditions and `violation` unsatisfiable? Refuted if it is satisfiable for all extents
   /// and parameters that satisfy the other conditions, checked if it is for some of them.
   Finding excludes(const Expr& violation, Budget& budget) const;
@@ -47,12 +51,17 @@ class Query : public PathConditions {
  private:
   const AccessModel& model() const { return model_; }
   void require_range(const VarRef& var);
-  Expr conjunction(const Expr& last) const;
+  std::vector<Expr> all_conditions(const Expr& last) const;
+  /// Adds what sorted parameters say, if the question may rely on it; true if that is something.
+  bool add_order(std::vector<Expr>& conditions) const;
+  /// Is it unsatisfiable in its coarse form?
+  bool is_empty_coarsely(const Expr& violation, Budget& budget) const;
   /// Decides between refuted and checked; `broken` is not empty.
   Finding depending(const IntegerSet& broken, Finding refuted, const Expr& violation, Budget& budget) const;
 
   const AccessModel& model_;
   std::vector<VarRef> given_;  ///< by the call: extents, integer parameters
+  bool relies_on_order_ = false;
   size_t ranges_ = 0;  ///< the first conditions are the ranges of extents and parameters
 };
 

@@ -153,6 +153,7 @@ class PlanBuilder {
       }
       param.read = effects[tensor].read;
       param.written = effects[tensor].written;
+      param.sorted = buffer.sorted;
       ids_[std::get<BufferRef>(lowered_.params[i]).get()] = static_cast<int64_t>(tensor++);
       out_.plan.params.push_back(std::move(param));
     }

@@ -90,6 +90,21 @@ BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vec
   return BufferRef(b);
 }
 
+BufferRef as_sorted(const BufferRef& buffer) {
+  if (buffer->rank() != 1 || !buffer->dtype.is_data_int() || buffer->dtype.is_packed()) {
+    throw UserError(
+        Code::BadArgument, buffer->span,
+        {{"function", std::string("T.Tensor")},
+         {"value", std::string("True")},
+         {"parameter", std::string("sorted")},
+         {"reason", fmt::format("'{}' is {} of rank {}", buffer->name, to_string(buffer->dtype), buffer->rank())},
+         {"remedy", std::string("declare what is one row of integers as sorted")}});
+  }
+  Ref<Buffer> out = make_ref<Buffer>(*buffer);
+  out->sorted = true;
+  return BufferRef(out);
+}
+
 BufferRef declare_again(const Buffer& b) { return BufferRef(make_ref<Buffer>(b)); }
 
 std::vector<Expr> Region::shape() const {

@@ -36,6 +36,7 @@ struct Buffer final : Storage {
   std::optional<Layout> layout;  ///< where the elements of shared memory or of a fragment are to lie; no meaning else
   std::optional<int64_t> offset;  ///< of shared memory: its first byte in the memory of the block (shared_place.h)
   int64_t slots = 0;  ///< of shared memory that a ring hands over (ring.h): how many instances of it there are
+  bool sorted = false;  ///< of a parameter: the elements of calls' arguments do not decrease
   ArrayPlace place = ArrayPlace::Registers;  ///< of what a thread has for itself, or a block on a CPU
   size_t rank() const override { return shape.size(); }
 
@@ -44,7 +45,7 @@ struct Buffer final : Storage {
                       field("shape", &Buffer::shape),     field("tile", &Buffer::tile),
                       field("strides", &Buffer::strides), field("layout", &Buffer::layout),
                       field("offset", &Buffer::offset),   field("slots", &Buffer::slots),
-                      field("place", &Buffer::place)};
+                      field("sorted", &Buffer::sorted),   field("place", &Buffer::place)};
   }
 };
 using BufferRef = Ref<const Buffer>;
@@ -53,6 +54,10 @@ using BufferRef = Ref<const Buffer>;
 /// positive and one a dimension; strides are index expressions, one a dimension.
 BufferRef make_buffer(std::string name, DType dtype, MemoryScope scope, std::vector<Expr> shape,
                       std::vector<int64_t> tile = {}, std::vector<Expr> strides = {}, Span span = {});
+
+/// The parameter with the promise that the elements of an argument do not decrease: of one dimension, of integers
+/// (BadArgument).
+BufferRef as_sorted(const BufferRef& buffer);
 
 /// `buffer` at another place; it is a Fragment or Local, or Shared where the place is the stack or none.
 BufferRef at_place(const BufferRef& buffer, ArrayPlace place);
