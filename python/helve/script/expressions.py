@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import operator
-from dataclasses import dataclass
 from typing import Any
 from collections.abc import Callable
 
@@ -24,7 +23,10 @@ from helve.script.dtypes import dtype_of
 from helve.script.inlinable import Helper, Inline, helper_of, is_own, nested
 from helve.script.prim_func import PrimFunc
 from helve.script.values import (
+    Method,
     as_index,
+    converted,
+    in_subscript,
     index_remedy,
     is_bool,
     is_language,
@@ -91,14 +93,6 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
 Handler = Callable[["Expressions", ast.Call], Any]
 
 
-@dataclass(frozen=True)
-class Method:
-    """A method of a value of the program, before its call."""
-
-    value: _core.Expr
-    construct: Construct
-
-
 class Expressions:
     """Evaluates expressions of one function.
 
@@ -124,8 +118,11 @@ class Expressions:
         raise self.context.unsupported(node, construct, remedy)
 
     def _constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, (complex, bytes)) or node.value is ...:
-            kind = {complex: "a complex number", bytes: "a bytes literal"}.get(type(node.value), "'...'")
+        if node.value is ...:
+            remedy = "in a subscript write ':' for each dimension that it stands for"
+            raise self.context.unsupported(node, "'...'", remedy)
+        if isinstance(node.value, (complex, bytes)):
+            kind = "a complex number" if isinstance(node.value, complex) else "a bytes literal"
             raise self.context.unsupported(node, kind, "constants are numbers, True, False, None and strings")
         return node.value
 
@@ -626,8 +623,7 @@ class Expressions:
 
     def subscript_index(self, buffer: _core.Buffer | View | Part, node: ast.expr) -> _core.Expr:
         """One index of a buffer."""
-        value = self.evaluate(node)
-        span = self.context.span(node)
+        value, span = in_subscript(self.evaluate, node), self.context.span(node)
         if isinstance(value, _core.Expr) and (value.dtype == "index" or "int" in value.dtype):
             return as_index(value)
         plain_number = number(value)
@@ -656,7 +652,7 @@ class Expressions:
         operand = self.operand(node, value, "", dtype)
         span = self.context.span(node)
         if isinstance(operand, _core.Expr):
-            return _core.convert_for_store(operand, dtype, span)
+            return converted(node, operand, dtype, span)
         return _core.constant_of(operand, dtype, span)
 
     def dtype(self, node: ast.expr, value: Any) -> DType:
