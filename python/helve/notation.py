@@ -11,7 +11,7 @@ import itertools
 import keyword
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -93,6 +93,17 @@ class Expression:
         return _apply("Abs", (self,))
 
     __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # made below, from the table of operators
+
+        def __add__(self, other: Any) -> Expression: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
+        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __eq__ = __ne__ = __add__  # type: ignore[assignment]
 
 
 _BINARY = {
@@ -451,7 +462,7 @@ class NotationFunction(PrimFunc):
         self.nest = _core.notation_function(name, listed, assignments, place, nest=True)
 
 
-def function(*tensors: Tensor | Scalar, name: str = "main") -> PrimFunc:
+def function(*tensors: Tensor | Scalar, name: str = "main") -> NotationFunction:
     """The kernel function that computes tensors, for `helve.compile`.
 
     Args:

@@ -23,7 +23,7 @@ from helve.log import check_log, log_compile
 from helve.mesh import Mesh
 from helve.notation import NotationFunction
 from helve.outputs import Outputs
-from helve.schedule import default_order
+from helve.schedule import Schedule, default_order
 from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
@@ -274,8 +274,8 @@ class Kernel:
 _OF_SPEED = frozenset(("SerialPipeline", "BarrierUndecided", "ValueCrossesRoles", "HintWithoutEffect"))
 
 
-def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None, *,  # noqa: A001
-            out: str | int | Sequence[str | int] | None = None, **options) -> Kernel:
+def compile(func: PrimFunc | Schedule | _core.Function, target: str | None = None,  # noqa: A001
+            mesh: Mesh | None = None, *, out: str | int | Sequence[str | int] | None = None, **options) -> Kernel:
     """Compiles a function.
 
     Args:
