@@ -271,7 +271,8 @@ class Kernel:
 
 
 # What these warn of costs time, and no result.
-_OF_SPEED = frozenset(("SerialPipeline", "BarrierUndecided", "ValueCrossesRoles", "HintWithoutEffect"))
+_OF_SPEED = frozenset(("SerialPipeline", "BarrierUndecided", "ValueCrossesRoles", "HintWithoutEffect", "RegisterSpills",
+                       "LocalArrays"))
 
 
 def compile(func: PrimFunc | Schedule | _core.Function, target: str | None = None,  # noqa: A001

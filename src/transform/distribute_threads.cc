@@ -11,10 +11,12 @@
 //                  for v in T.vectorized(4):
 //                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
-// Kernels in thread form must not contain loops that are still to be divided; T.Parallel inside of T.threads is a loop
-// of one thread, and becomes serial.
+// In a kernel that has T.threads loops from the beginning, fragments and these loops are as the program says, and what
+// stands beside them is work of the block on memory: its loops over elements are divided, and its stores made once.
+// T.Parallel inside of T.threads is a loop of one thread, and becomes serial.
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
+#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/thread_operation.h"
 #include "helve/transform/convert_layouts.h"
@@ -26,9 +28,36 @@ namespace helve {
 
 namespace {
 
+/// A thread runs the independent loops inside of its T.threads loop by itself, one iteration after the other.
+Stmt with_serial_loops(const Stmt& s) {
+  return rewrite(s, [](const Stmt& part) {
+    const For* loop = as<For>(part);
+    return loop && loop->loop == LoopKind::Parallel ? serial_nest(*loop, loop->body) : part;
+  });
+}
+
+bool is_thread_loop(const Stmt& s) {
+  const For* loop = as<For>(s);
+  return loop && loop->loop == LoopKind::Thread;
+}
+
+/// Is it an operation of a kernel in thread form that threads divide? All others are what each thread executes.
+bool is_combined(const TileOp& op) { return op.row().rule == TileRule::Reduce || op.row().rule == TileRule::Scan; }
+
+/// What a kernel in thread form does beside its loops over threads, without its allocations: all memory is as it is.
+Stmt work_of_block(const Stmt& s) {
+  if (!s) return s;
+  const TileOp* op = as<TileOp>(s);
+  if (is_thread_loop(s) || as<Alloc>(s) || (op && !is_combined(*op))) return seq({});
+  const For* loop = as<For>(s);
+  if (loop && is_element_loop(*loop)) return s;
+  return map_parts(s, [](const Expr& e) { return e; }, work_of_block);
+}
+
 class Distribution {
  public:
-  Distribution(const Kernel& kernel, BlockLayouts layouts) : kernel_{kernel.threads, std::move(layouts), {}} {
+  Distribution(const Kernel& kernel, BlockLayouts layouts)
+      : thread_form_(is_written_for_threads(kernel)), kernel_{kernel.threads, std::move(layouts), {}} {
     for (const BufferPlace& place : kernel_.layouts.places) kernel_.buffers.emplace(place.buffer.get(), placed(place));
   }
 
@@ -37,7 +66,7 @@ class Distribution {
     switch (s->kind) {
       case StmtKind::Seq: return sequence(*as<Seq>(s), facts);
       case StmtKind::Alloc: return allocation(*as<Alloc>(s), s);
-      case StmtKind::Store: return as<Store>(s)->previous ? fetch(s, facts) : divide_store(s, kernel_, facts);
+      case StmtKind::Store: return stored(s, facts);
       case StmtKind::For: return loop(*as<For>(s), s, facts);
       case StmtKind::If: return conditional(*as<If>(s), facts);
       case StmtKind::Report: return report(s);
@@ -50,6 +79,13 @@ class Distribution {
   }
 
  private:
+  /// A register of the program's own is stored by the thread that has it.
+  Stmt stored(const Stmt& s, const Facts& facts) const {
+    const Store& n = *as<Store>(s);
+    if (thread_form_ && n.buffer->scope == MemoryScope::Fragment) return s;
+    return n.previous ? fetch(s, facts) : divide_store(s, kernel_, facts);
+  }
+
   PlacedBuffer placed(const BufferPlace& place) const {
     const Buffer& b = *place.buffer;
     if (place.registers) {
@@ -91,6 +127,7 @@ class Distribution {
   }
 
   Stmt loop(const For& s, const Stmt& self, const Facts& facts) {
+    if (s.loop == LoopKind::Thread) return with_serial_loops(self);
     if (is_element_loop(s) && !is_divided_inside(s)) return divide_loop(s, kernel_, facts);
     Facts inner = facts;
     for (size_t d = 0; d < s.vars.size(); ++d) enter_loop(inner, s.vars[d], s.begins[d], s.extents[d]);
@@ -113,6 +150,7 @@ class Distribution {
   }
 
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
+    if (thread_form_ && !is_combined(s)) return self;
     if (const ThreadOperation* row = thread_operation(s)) return row->divide(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
@@ -135,16 +173,9 @@ class Distribution {
         s->span);
   }
 
+  bool thread_form_;
   DividedKernel kernel_;
 };
-
-/// A thread runs the independent loops inside of its T.threads loop by itself, one iteration after the other.
-Stmt with_serial_loops(const Stmt& s) {
-  return rewrite(s, [](const Stmt& part) {
-    const For* loop = as<For>(part);
-    return loop && loop->loop == LoopKind::Parallel ? serial_nest(*loop, loop->body) : part;
-  });
-}
 
 class Kernels final : public ScopedRewriter {
  public:
@@ -155,13 +186,13 @@ class Kernels final : public ScopedRewriter {
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const Kernel* kernel = as<Kernel>(s);
     if (!kernel) return s;
-    if (is_written_for_threads(*kernel)) {
-      refuse_undivided(kernel->body, nullptr, kernel->span);
-      const Stmt body = with_serial_loops(kernel->body);
-      return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
-    }
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
+    if (is_written_for_threads(*kernel)) {
+      refuse_undivided(kernel->body, nullptr, kernel->span);
+      const Stmt body = has_roles(*kernel) ? with_serial_loops(kernel->body) : beside_threads(*kernel, inner);
+      return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
+    }
     BlockDivision division = convert_layouts(*kernel, may_alias_, inner, options_.machine, options_.strict_layouts);
     return Stmt(copy_with(*kernel, [&](Kernel& out) {
       out.body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
@@ -169,6 +200,13 @@ class Kernels final : public ScopedRewriter {
   }
 
  private:
+  /// The body of a kernel in thread form, with what stands beside its loops over threads divided among them.
+  Stmt beside_threads(const Kernel& kernel, const Facts& facts) const {
+    const Ref<const Kernel> work = copy_with(kernel, [&](Kernel& out) { out.body = work_of_block(kernel.body); });
+    BlockLayouts layouts = infer_layouts(*work, may_alias_, facts, options_.machine);
+    return Distribution(kernel, std::move(layouts)).statement(kernel.body, facts);
+  }
+
   const std::vector<MayAlias>& may_alias_;
   const PassOptions& options_;
 };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "helve/analysis/effects.h"
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/threads/element_loop.h"
@@ -26,6 +28,20 @@ void refuse_shared_memory_of_threads(const Stmt& loop) {
   });
 }
 
+/// A buffer of registers that the statement accesses, which the program's threads have; else null.
+const Buffer* registers_in(const Stmt& s) {
+  if (const TileOp* op = as<TileOp>(s)) {
+    for (const TileOperand& operand : op->operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (region && region->buffer->scope == MemoryScope::Fragment) return region->buffer.get();
+    }
+  }
+  for (const ElementUse& use : element_uses(s)) {
+    if (use.buffer->scope == MemoryScope::Fragment) return use.buffer;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) {
@@ -46,14 +62,18 @@ void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) 
   }
   const TileOp* op = as<TileOp>(s);
   const bool kept = op && (op->row().rule == TileRule::Reduce || op->row().rule == TileRule::Scan);
-  if (kept || (loop && is_element_loop(*loop))) {
+  const bool elements = loop && is_element_loop(*loop);
+  if (const Buffer* registers = kept || elements ? registers_in(s) : nullptr) {
     const TileOp* named = kept ? op : operation;
-    throw UserError(
-        Code::NoSchedule, !operation && s->span.known() ? s->span : span,
-        {{"operation", named ? operation_text(*named) : fmt::format("T.{}", to_string(loop->loop))}},
-        {{{}, "the kernel has T.threads loops: it is written for its threads, and this is not divided yet"}},
-        {"write it as a T.threads loop, or move it to a kernel without such loops"});
+    throw UserError(Code::NoSchedule, !operation && s->span.known() ? s->span : span,
+                    {{"operation", named ? operation_text(*named) : fmt::format("T.{}", to_string(loop->loop))}},
+                    {{{},
+                      fmt::format("the kernel has T.threads loops, so '{}' is registers of its threads, and this is "
+                                  "work of the block",
+                                  registers->name)}},
+                    {"write it as a T.threads loop, or keep the elements in shared memory"});
   }
+  if (elements) return;
   for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { refuse_undivided(part, operation, span); });
 }
 
