@@ -36,7 +36,9 @@ from helve.script.values import (
     is_small,
     kind_of,
     number,
+    over_elements,
     plain,
+    scalar_remedy,
     subscripts,
 )
 from helve.script.views import Part, View
@@ -275,7 +277,7 @@ class Expressions:
                 return self.on_host(node, lambda: a @ b)
             raise self.context.unsupported(node, "'@'", "use T.gemm")
         name, fold = _BINARY[type(op)]
-        if is_plain(a) and is_plain(b):
+        if all(is_plain(value) and not isinstance(value, Construct) for value in (a, b)):
             self._limit_growth(node, op, a, b)
             both_numbers = number(a) is not None and number(b) is not None
             if both_numbers and b == 0 and isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)):
@@ -467,6 +469,8 @@ class Expressions:
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         if helper is not None and (helper.always or any(map(is_slice, given))):
             return self.inline(helper, node, whole)
+        if remedy := over_elements(function, given):
+            raise context.unsupported(node, f"a call of {quote(node.func)} with elements of a buffer", *remedy)
         for argument in given:
             if isinstance(argument, ast.Starred):
                 raise context.unsupported(argument, "'*' before an argument", "write the arguments one by one")
@@ -563,7 +567,7 @@ class Expressions:
         if plain_number is None:
             what = f"an operand of '{_text_of(operation)}'" if operation else "the value"
             raise error("WrongType", self.context.span(node), what=what, given=kind_of(value), expected="a number",
-                        fixes=["scalars are numbers and elements of buffers"])
+                        fixes=scalar_remedy(value))
         return self.in_range(node, plain_number, dtype)
 
     def in_range(self, node: ast.expr, value: Any, dtype: str = "index") -> Any:

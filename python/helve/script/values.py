@@ -9,6 +9,7 @@ import ast
 import numbers
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any
 
 from helve import _core, language
@@ -165,9 +166,26 @@ def converted(node: ast.expr, value: _core.Expr, dtype: str, span: _core.Span) -
         raise from_diagnostic(_core.Diagnostic(data.name, data.span, data.args, data.notes, fixes)) from None
 
 
+def scalar_remedy(value: Any) -> list[str]:
+    """What to write where a value is no scalar."""
+    if isinstance(value, Construct):
+        return [f"call it: {value!r}({', '.join(p.name for p in value.parameters if p.required)})"]
+    return ["scalars are numbers and elements of buffers"]
+
+
+def over_elements(function: Any, given: list[ast.expr]) -> list[str]:
+    """What T has for a call of Python's `sum(A[b, :])`, as a list of fixes; nothing for other calls."""
+    name = {sum: "reduce_sum", max: "reduce_max", min: "reduce_min", any: "reduce_any", all: "reduce_all"}.get(
+        function if isinstance(function, BuiltinFunctionType) else None)
+    many = len(given) == 1 and (is_slice(given[0]) or isinstance(given[0], ast.GeneratorExp))
+    return [f"in helve: T.{name}(src, dst, dim)"] if name and many else []
+
+
 def kind_of(value: Any) -> str:
     if isinstance(value, _core.Expr):
         return value.dtype
+    if isinstance(value, Construct):
+        return repr(value)
     return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
         type(value), _core.with_article(type(value).__name__)
     )
