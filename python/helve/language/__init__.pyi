@@ -231,7 +231,7 @@ def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sour
     region: each transfers a part of it to all, `.multicast::cluster`. `warpgroup` is the one whose first thread
     starts the copy."""
 
-def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
+def cumsum(src: _Region, dst: _Region = ..., dim: _b.int = -1, reverse: _b.bool = False) -> None:
     """Inclusive running sums of src along dimension dim into dst, from the end with reverse; dst may be src.
     Floats may be re-associated; types below 32 bits accumulate in float32 and round each element once; integers
     wrap."""

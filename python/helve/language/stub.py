@@ -144,6 +144,8 @@ def _parameter(construct: Construct, parameter: Parameter) -> str:
     kind = _KINDS.get(parameter.kind) or _TYPES.get(parameter.name) or ("_Scalar" if numeric else "_Any")
     optional = parameter.default is None and not parameter.required and not kind.endswith("None")
     default = "" if parameter.required else f" = {parameter.default!r}"
+    if construct.name == "cumsum" and parameter.name == "dst":  # in place without one
+        default = " = ..."
     return f"{parameter.name}: {kind}{' | None' if optional else ''}{default}"
 
 
