@@ -16,7 +16,6 @@
 // T.Parallel inside of T.threads is a loop of one thread, and becomes serial.
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
-#include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/threads/thread_operation.h"
 #include "helve/transform/convert_layouts.h"
@@ -190,7 +189,7 @@ class Kernels final : public ScopedRewriter {
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
     if (is_written_for_threads(*kernel)) {
       refuse_undivided(kernel->body, nullptr, kernel->span);
-      const Stmt body = has_roles(*kernel) ? with_serial_loops(kernel->body) : beside_threads(*kernel, inner);
+      const Stmt body = beside_threads(*kernel, inner);
       return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
     }
     BlockDivision division = convert_layouts(*kernel, may_alias_, inner, options_.machine, options_.strict_layouts);

@@ -207,3 +207,42 @@ def test_the_interpreter_agrees():
     interpret(program("once"), *arguments_of_call)
     for place, wanted in expected("once", 150).items():
         np.testing.assert_array_equal(arguments_of_call[place], wanted)
+
+
+def in_roles():
+    """Code of threads, and what the block does once, in the role that takes from a ring."""
+    return helve.parse("""@T.prim_func
+def in_roles(A: T.Tensor((8, 256), "float32"), S: T.Tensor((256,), "float32"), TURNS: T.Tensor((1,), "int32")):
+    with T.Kernel(1, threads=128) as b:
+        a = T.alloc_shared((1, 256), "float32", slots=2)
+        ring = T.alloc_barrier(2)
+        with T.warpgroup(0):
+            total = T.alloc_shared((256,), "float32")
+            T.clear(total)
+            for k in T.serial(8):
+                T.ring_wait(ring)
+                for tx in T.threads(128):
+                    total[tx * 2] = total[tx * 2] + a[0, tx * 2]
+                    total[tx * 2 + 1] = total[tx * 2 + 1] - a[0, tx * 2 + 1]
+                T.atomic_add(TURNS[0], 1)
+                T.ring_release(ring)
+            T.copy(total, S)
+        with T.warpgroup(1, elect=True):
+            for k in T.serial(8):
+                T.ring_acquire(ring)
+                T.tma_load(A[k : k + 1, 0:256], a, ring)
+                T.ring_commit(ring)
+""")
+
+
+def test_a_role_that_takes_from_a_ring(tmp_path):
+    a = np.random.default_rng(0).integers(-9, 9, (8, 256)).astype("float32")
+    sums = a.sum(axis=0) * np.where(np.arange(256) % 2, -1, 1)
+    for target in ("interp", "llvm"):
+        s, turns = np.zeros(256, "float32"), np.zeros(1, "int32")
+        helve.compile(in_roles(), target=target)(a, s, turns)
+        assert np.array_equal(s, sums) and turns == 8, target
+    stage = helve.testing.lowering_stages(in_roles(), target="cuda", arch="sm_90a")[-1][1]
+    given = dict(zip(("A", "S", "TURNS"), map(aligned, (a, np.zeros(256, "float32"), np.zeros(1, "int32")))))
+    HostKernels([stage], tmp_path, names=["in_roles"]).run("in_roles", 1, given)
+    assert np.array_equal(given["S"], sums) and given["TURNS"] == 8
