@@ -2,9 +2,26 @@
 // Such loops are neither nested nor mixed with loops that are still to be divided.
 #include "helve/analysis/thread_form.h"
 
+#include "helve/analysis/effects.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
+
+namespace {
+
+/// Adds the fragments among the operands of tile operations below `s`, of instructions only if `instructions`.
+void add_operands(const Stmt& s, bool instructions, std::unordered_set<const Buffer*>* out) {
+  walk(s, [&](const Stmt& part) {
+    const TileOp* op = as<TileOp>(part);
+    if (!op || (instructions && op->row().rule != TileRule::Instruction)) return;
+    for (const TileOperand& operand : op->operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (region && region->buffer->scope == MemoryScope::Fragment) out->insert(region->buffer.get());
+    }
+  });
+}
+
+}  // namespace
 
 bool is_written_for_threads(const Kernel& kernel) {
   bool found = false;
@@ -13,6 +30,20 @@ bool is_written_for_threads(const Kernel& kernel) {
     found |= loop && loop->loop == LoopKind::Thread;
   });
   return found;
+}
+
+std::unordered_set<const Buffer*> registers_of_threads(const Kernel& kernel) {
+  std::unordered_set<const Buffer*> out;
+  add_operands(kernel.body, true, &out);
+  walk(kernel.body, [&](const Stmt& s) {
+    const For* loop = as<For>(s);
+    if (!loop || loop->loop != LoopKind::Thread) return;
+    add_operands(s, false, &out);
+    for (const ElementUse& use : element_uses(s)) {
+      if (use.buffer->scope == MemoryScope::Fragment) out.insert(use.buffer);
+    }
+  });
+  return out;
 }
 
 }  // namespace helve

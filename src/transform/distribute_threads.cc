@@ -11,12 +11,14 @@
 //                  for v in T.vectorized(4):
 //                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
-// In a kernel that has T.threads loops from the beginning, fragments and these loops are as the program says, and what
-// stands beside them is work of the block on memory: its loops over elements are divided, and its stores made once.
+// In a kernel that has T.threads loops from the beginning, these loops and the fragments that they access are as the
+// program says, and what stands beside them is work of the block: its loops over elements are divided, and its stores
+// made once.
 // T.Parallel inside of T.threads is a loop of one thread, and becomes serial.
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 #include "helve/threads/thread_operation.h"
 #include "helve/transform/convert_layouts.h"
 #include "helve/transform/passes.h"
@@ -43,14 +45,20 @@ bool is_thread_loop(const Stmt& s) {
 /// Is it an operation of a kernel in thread form that threads divide? All others are what each thread executes.
 bool is_combined(const TileOp& op) { return op.row().rule == TileRule::Reduce || op.row().rule == TileRule::Scan; }
 
-/// What a kernel in thread form does beside its loops over threads, without its allocations: all memory is as it is.
-Stmt work_of_block(const Stmt& s) {
+using Buffers = std::unordered_set<const Buffer*>;
+
+/// What a kernel in thread form does beside its loops over threads. Of its allocations those of the block's own
+/// fragments: registers of threads and memory are as they are.
+Stmt work_of_block(const Stmt& s, const Buffers& registers) {
   if (!s) return s;
   const TileOp* op = as<TileOp>(s);
-  if (is_thread_loop(s) || as<Alloc>(s) || (op && !is_combined(*op))) return seq({});
+  const Alloc* n = as<Alloc>(s);
+  const bool kept = n && (n->buffer->scope != MemoryScope::Fragment || registers.contains(n->buffer.get()));
+  if (is_thread_loop(s) || kept || (op && !is_combined(*op))) return seq({});
   const For* loop = as<For>(s);
   if (loop && is_element_loop(*loop)) return s;
-  return map_parts(s, [](const Expr& e) { return e; }, work_of_block);
+  return map_parts(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return work_of_block(part, registers); });
 }
 
 class Distribution {
@@ -81,7 +89,7 @@ class Distribution {
   /// A register of the program's own is stored by the thread that has it.
   Stmt stored(const Stmt& s, const Facts& facts) const {
     const Store& n = *as<Store>(s);
-    if (thread_form_ && n.buffer->scope == MemoryScope::Fragment) return s;
+    if (n.buffer->scope == MemoryScope::Fragment && !kernel_.buffers.contains(n.buffer.get())) return s;
     return n.previous ? fetch(s, facts) : divide_store(s, kernel_, facts);
   }
 
@@ -188,7 +196,7 @@ class Kernels final : public ScopedRewriter {
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
     if (is_written_for_threads(*kernel)) {
-      refuse_undivided(kernel->body, nullptr, kernel->span);
+      refuse_undivided(kernel->body, nullptr, kernel->span, registers_of_threads(*kernel));
       const Stmt body = beside_threads(*kernel, inner);
       return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
     }
@@ -201,8 +209,15 @@ class Kernels final : public ScopedRewriter {
  private:
   /// The body of a kernel in thread form, with what stands beside its loops over threads divided among them.
   Stmt beside_threads(const Kernel& kernel, const Facts& facts) const {
-    const Ref<const Kernel> work = copy_with(kernel, [&](Kernel& out) { out.body = work_of_block(kernel.body); });
+    const Buffers registers = registers_of_threads(kernel);
+    const Stmt body = work_of_block(kernel.body, registers);
+    const Ref<const Kernel> work = copy_with(kernel, [&](Kernel& out) { out.body = body; });
     BlockLayouts layouts = infer_layouts(*work, may_alias_, facts, options_.machine);
+    if (const std::optional<LayoutConflict>& conflict = layouts.conflict) {
+      throw UserError(Code::LayoutConversion, conflict->stmt->span,
+                      {{"buffer", conflict->buffer->name}, {"reason", conflict->reason}}, {},
+                      {"change the layout, or leave it out: beside T.threads loops nothing is converted"});
+    }
     return Distribution(kernel, std::move(layouts)).statement(kernel.body, facts);
   }
 

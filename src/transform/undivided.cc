@@ -28,23 +28,24 @@ void refuse_shared_memory_of_threads(const Stmt& loop) {
   });
 }
 
-/// A buffer of registers that the statement accesses, which the program's threads have; else null.
-const Buffer* registers_in(const Stmt& s) {
+/// One of the registers of threads that the statement accesses; else null.
+const Buffer* registers_in(const Stmt& s, const std::unordered_set<const Buffer*>& registers) {
   if (const TileOp* op = as<TileOp>(s)) {
     for (const TileOperand& operand : op->operands) {
       const Region* region = std::get_if<Region>(&operand);
-      if (region && region->buffer->scope == MemoryScope::Fragment) return region->buffer.get();
+      if (region && registers.contains(region->buffer.get())) return region->buffer.get();
     }
   }
   for (const ElementUse& use : element_uses(s)) {
-    if (use.buffer->scope == MemoryScope::Fragment) return use.buffer;
+    if (registers.contains(use.buffer)) return use.buffer;
   }
   return nullptr;
 }
 
 }  // namespace
 
-void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) {
+void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span,
+                      const std::unordered_set<const Buffer*>& registers) {
   if (!s) return;
   const For* loop = as<For>(s);
   if (loop && loop->loop == LoopKind::Thread) {
@@ -63,18 +64,18 @@ void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) 
   const TileOp* op = as<TileOp>(s);
   const bool kept = op && (op->row().rule == TileRule::Reduce || op->row().rule == TileRule::Scan);
   const bool elements = loop && is_element_loop(*loop);
-  if (const Buffer* registers = kept || elements ? registers_in(s) : nullptr) {
+  if (const Buffer* found = kept || elements ? registers_in(s, registers) : nullptr) {
     const TileOp* named = kept ? op : operation;
     throw UserError(Code::NoSchedule, !operation && s->span.known() ? s->span : span,
                     {{"operation", named ? operation_text(*named) : fmt::format("T.{}", to_string(loop->loop))}},
                     {{{},
-                      fmt::format("the kernel has T.threads loops, so '{}' is registers of its threads, and this is "
+                      fmt::format("T.threads loops access '{}', so it is registers of single threads, and this is "
                                   "work of the block",
-                                  registers->name)}},
+                                  found->name)}},
                     {"write it as a T.threads loop, or keep the elements in shared memory"});
   }
   if (elements) return;
-  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { refuse_undivided(part, operation, span); });
+  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { refuse_undivided(part, operation, span, registers); });
 }
 
 }  // namespace helve

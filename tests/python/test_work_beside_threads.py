@@ -1,4 +1,4 @@
-"""Work of a block beside code of its threads: tiles, loops over elements, stores and lines that are printed.
+"""Work of a block beside code of its threads: tiles, fragments, loops over elements, stores and lines that are printed.
 
 The block does each of them once, however many threads it has; on a GPU they are divided among the threads.
 """
@@ -95,6 +95,41 @@ with T.thread() as tx:
     if b * 64 + tx < N:
         Y[b * 64 + tx] = m[tx % 4] + s[1, tx]
 """,
+    "fragments": """
+x = T.alloc_fragment((2, 64), "int32")
+top = T.alloc_fragment((2,), "int32")
+own = T.alloc_fragment((64, 2), "int32")
+s = T.alloc_shared((2, 64), "int32")
+for k in T.serial(2):
+    T.copy(X[b * 64 : b * 64 + 64], x[k, :])
+    for i in T.Parallel(64):
+        x[k, i] = x[k, i] * (k + 2) + i
+T.reduce_max(x, top, dim=1)
+T.copy(x, s)
+with T.thread() as tx:
+    for r in T.unroll(2):
+        own[tx, r] = s[r, 63 - tx] + s[r, tx]
+for i, j in T.Parallel(2, 64):
+    x[i, j] = x[i, j] + top[i]
+T.copy(x, s)
+with T.thread() as tx:
+    if b * 64 + tx < N:
+        Y[b * 64 + tx] = own[tx, 0] + own[tx, 1] + s[0, tx] + 10 * s[1, 63 - tx]
+""",
+    "multiplied": """
+a = T.alloc_shared((16, 16), "int32")
+c = T.alloc_fragment((16, 16), "int32")
+o = T.alloc_shared((16, 16), "int32")
+with T.thread() as tx:
+    for r in T.serial(4):
+        a[tx // 4, tx % 4 * 4 + r] = tx % 7 + r
+T.clear(c)
+T.gemm(a, a, c)
+T.copy(c, o)
+with T.thread() as tx:
+    if b * 64 + tx < N:
+        Y[b * 64 + tx] = o[tx // 16, tx % 16] + o[tx % 16, tx // 16]
+""",
     "pipelined": """
 s = T.alloc_shared((16,), "int32")
 total = T.alloc_shared((64,), "int32")
@@ -142,6 +177,16 @@ def expected(name, size):
         y[:] = x + tx
     elif name == "scratch":
         y[:] = [sum(t % 13 * k for k in range(t % 5 + 1)) for t in tx]
+    elif name == "fragments":
+        padded = np.pad(x, (0, blocks * 64 - size)).reshape(-1, 1, 64)
+        s = padded * np.array([[2], [3]]) + np.arange(64)
+        own = (s + s[:, :, ::-1]).sum(axis=1)
+        s = s + s.max(axis=2, keepdims=True)
+        y[:] = (own + s[:, 0] + 10 * s[:, 1, ::-1]).reshape(-1)[:size]
+    elif name == "multiplied":
+        a = (np.arange(64) % 7)[:, None] + np.arange(4)
+        c = a.reshape(16, 16) @ a.reshape(16, 16)
+        y[:] = c[tx // 16, tx % 16] + c[tx % 16, tx // 16]
     elif name == "reduced":
         s = (np.arange(64) * 7 + np.arange(4)[:, None]) % 61
         h[:blocks] = s[0].sum()
