@@ -9,14 +9,16 @@ namespace helve {
 
 namespace {
 
-/// Adds the fragments among the operands of tile operations below `s`, of instructions only if `instructions`.
+/// Adds the fragments among the operands of tile operations below `s`; if `instructions`, of these only, and only those
+/// without a layout.
 void add_operands(const Stmt& s, bool instructions, std::unordered_set<const Buffer*>* out) {
   walk(s, [&](const Stmt& part) {
     const TileOp* op = as<TileOp>(part);
     if (!op || (instructions && op->row().rule != TileRule::Instruction)) return;
     for (const TileOperand& operand : op->operands) {
       const Region* region = std::get_if<Region>(&operand);
-      if (region && region->buffer->scope == MemoryScope::Fragment) out->insert(region->buffer.get());
+      const bool fragment = region && region->buffer->scope == MemoryScope::Fragment;
+      if (fragment && !(instructions && region->buffer->layout)) out->insert(region->buffer.get());
     }
   });
 }
@@ -44,6 +46,15 @@ std::unordered_set<const Buffer*> registers_of_threads(const Kernel& kernel) {
     }
   });
   return out;
+}
+
+const Buffer* registers_of_threads_among(std::initializer_list<const Region*> regions, const Kernel& kernel) {
+  if (!is_written_for_threads(kernel)) return nullptr;
+  const std::unordered_set<const Buffer*> registers = registers_of_threads(kernel);
+  for (const Region* region : regions) {
+    if (registers.contains(region->buffer.get())) return region->buffer.get();
+  }
+  return nullptr;
 }
 
 }  // namespace helve

@@ -15,6 +15,8 @@
 // program says, and what stands beside them is work of the block: its loops over elements are divided, and its stores
 // made once.
 // T.Parallel inside of T.threads is a loop of one thread, and becomes serial.
+#include <algorithm>
+
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
@@ -42,10 +44,17 @@ bool is_thread_loop(const Stmt& s) {
   return loop && loop->loop == LoopKind::Thread;
 }
 
-/// Is it an operation of a kernel in thread form that threads divide? All others are what each thread executes.
-bool is_combined(const TileOp& op) { return op.row().rule == TileRule::Reduce || op.row().rule == TileRule::Scan; }
-
 using Buffers = std::unordered_set<const Buffer*>;
+
+/// Is it an operation that the threads of a kernel in thread form divide? All others are what each thread executes, as
+/// instructions on registers of threads are.
+bool is_of_block(const TileOp& op) {
+  if (op.row().rule != TileRule::Instruction) return thread_operation(op) != nullptr;
+  return std::any_of(op.operands.begin(), op.operands.end(), [](const TileOperand& operand) {
+    const Region* region = std::get_if<Region>(&operand);
+    return region && region->buffer->scope == MemoryScope::Fragment && region->buffer->layout;
+  });
+}
 
 /// What a kernel in thread form does beside its loops over threads. Of its allocations those of the block's own
 /// fragments: registers of threads and memory are as they are.
@@ -54,7 +63,7 @@ Stmt work_of_block(const Stmt& s, const Buffers& registers) {
   const TileOp* op = as<TileOp>(s);
   const Alloc* n = as<Alloc>(s);
   const bool kept = n && (n->buffer->scope != MemoryScope::Fragment || registers.contains(n->buffer.get()));
-  if (is_thread_loop(s) || kept || (op && !is_combined(*op))) return seq({});
+  if (is_thread_loop(s) || kept || (op && !is_of_block(*op))) return seq({});
   const For* loop = as<For>(s);
   if (loop && is_element_loop(*loop)) return s;
   return map_parts(
@@ -157,7 +166,7 @@ class Distribution {
   }
 
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
-    if (thread_form_ && !is_combined(s)) return self;
+    if (thread_form_ && !is_of_block(s)) return self;
     if (const ThreadOperation* row = thread_operation(s)) return row->divide(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);

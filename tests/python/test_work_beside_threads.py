@@ -105,6 +105,7 @@ for k in T.serial(2):
     for i in T.Parallel(64):
         x[k, i] = x[k, i] * (k + 2) + i
 T.reduce_max(x, top, dim=1)
+T.cumsum(x, dim=0)
 T.copy(x, s)
 with T.thread() as tx:
     for r in T.unroll(2):
@@ -180,8 +181,10 @@ def expected(name, size):
     elif name == "fragments":
         padded = np.pad(x, (0, blocks * 64 - size)).reshape(-1, 1, 64)
         s = padded * np.array([[2], [3]]) + np.arange(64)
+        top = s.max(axis=2, keepdims=True)
+        s = s.cumsum(axis=1)
         own = (s + s[:, :, ::-1]).sum(axis=1)
-        s = s + s.max(axis=2, keepdims=True)
+        s = s + top
         y[:] = (own + s[:, 0] + 10 * s[:, 1, ::-1]).reshape(-1)[:size]
     elif name == "multiplied":
         a = (np.arange(64) % 7)[:, None] + np.arange(4)
@@ -252,6 +255,56 @@ def test_the_interpreter_agrees():
     interpret(program("once"), *arguments_of_call)
     for place, wanted in expected("once", 150).items():
         np.testing.assert_array_equal(arguments_of_call[place], wanted)
+
+
+def product(dispatch, threads=128):
+    """A product whose sums threads add up by rows, and the block scales."""
+    return helve.parse(f"""@T.prim_func
+def product(A: T.Tensor((128, 80), "float16"), B: T.Tensor((80, 64), "float16"), C: T.Tensor((128, 64), "float32"),
+            S: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads={threads}) as bx:
+        a = T.alloc_shared((128, 32), "float16")
+        b = T.alloc_shared((32, 64), "float16")
+        c = T.alloc_fragment((128, 64), "float32")
+        o = T.alloc_shared((128, 64), "float32")
+        own = T.alloc_fragment(({threads}, 1), "float32")
+        T.clear(c)
+        for k in T.Pipelined(3, num_stages=2):
+            T.copy(A[0, k * 32], a)
+            T.copy(B[k * 32, 0], b)
+            T.gemm(a, b, c, dispatch="{dispatch}")
+        T.copy(c, o)
+        for tx in T.threads({threads}):
+            own[tx, 0] = 0.0
+            for j in T.serial(64):
+                own[tx, 0] = own[tx, 0] + o[tx % 128, j]
+        for tx in T.threads({threads}):
+            if tx < 128:
+                S[tx] = own[tx, 0]
+        for i, j in T.Parallel(128, 64):
+            c[i, j] = c[i, j] * 2.0
+        T.copy(c, C)
+""")
+
+
+@pytest.mark.parametrize(("dispatch", "arch", "threads"), [
+    ("mma", "sm_80", 128), ("mma", "sm_90a", 256), ("wgmma", "sm_90a", 128), ("wgmma", "sm_90a", 256)])
+def test_products_by_tensor_cores(dispatch, arch, threads, tmp_path):
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-3, 4, shape).astype("float16") for shape in ((128, 80), (80, 64)))
+    sums = a.astype("float32") @ b.astype("float32")
+    empty = [np.zeros((128, 64), "float32"), np.zeros(128, "float32")]
+    function = product(dispatch, threads)
+    stage = helve.testing.lowering_stages(function, target="cuda", arch=arch)[-1][1]
+    assert ("T.mma(" if dispatch == "mma" else "T.wgmma(") in _core.print(stage)
+    helve.testing.assert_round_trip(stage)
+    found = [array.copy() for array in empty]
+    helve.testing.interpret(stage, a, b, *found, check="fences")
+    given = dict(zip("ABCS", map(aligned, (a, b, *empty))))
+    HostKernels([stage], tmp_path, names=["product"]).run("product", 1, given)
+    for c, s in (found, (given["C"], given["S"])):
+        assert np.array_equal(c, 2 * sums) and np.array_equal(s, sums.sum(axis=1))
+    assert _core.unordered_accesses(stage) == []
 
 
 def in_roles():

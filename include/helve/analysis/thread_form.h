@@ -2,6 +2,7 @@
 // The GPU pipeline produces it, and users may write it; it is an ordinary program.
 #pragma once
 
+#include <initializer_list>
 #include <unordered_set>
 
 #include "helve/ir/tensor/stmt.h"
@@ -12,7 +13,11 @@ namespace helve {
 bool is_written_for_threads(const Kernel& kernel);
 
 /// The fragments whose first dimension is the thread, as the program says: those that T.threads loops access, and
-/// operands of instructions beside them. The block may have others, which are divided as in any kernel.
+/// operands without a layout of instructions beside them. The block may have others, which are divided as in any
+/// kernel.
 std::unordered_set<const Buffer*> registers_of_threads(const Kernel& kernel);
+
+/// The first of the regions' buffers that is one of them; else null.
+const Buffer* registers_of_threads_among(std::initializer_list<const Region*> regions, const Kernel& kernel);
 
 }  // namespace helve
