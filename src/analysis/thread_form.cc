@@ -1,5 +1,5 @@
 // A kernel with a loop over threads is in thread form.
-// Such loops are neither nested nor mixed with loops that are still to be divided.
+// Such loops are not nested. What stands beside them is work of the block, which distribute_threads divides.
 #include "helve/analysis/thread_form.h"
 
 #include "helve/analysis/effects.h"
