@@ -42,7 +42,7 @@ std::unordered_set<const Buffer*> registers_of_threads(const Kernel& kernel) {
     if (!loop || loop->loop != LoopKind::Thread) return;
     add_operands(s, false, &out);
     for (const ElementUse& use : element_uses(s)) {
-      if (use.buffer->scope == MemoryScope::Fragment) out.insert(use.buffer);
+      if (use.buffer->scope == MemoryScope::Fragment || use.buffer->scope == MemoryScope::Local) out.insert(use.buffer);
     }
   });
   return out;

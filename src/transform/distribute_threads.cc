@@ -57,12 +57,12 @@ bool is_of_block(const TileOp& op) {
 }
 
 /// What a kernel in thread form does beside its loops over threads. Of its allocations those of the block's own
-/// fragments: registers of threads and memory are as they are.
+/// fragments and scalars: memory of threads and shared memory are as they are.
 Stmt work_of_block(const Stmt& s, const Buffers& registers) {
   if (!s) return s;
   const TileOp* op = as<TileOp>(s);
   const Alloc* n = as<Alloc>(s);
-  const bool kept = n && (n->buffer->scope != MemoryScope::Fragment || registers.contains(n->buffer.get()));
+  const bool kept = n && (n->buffer->scope == MemoryScope::Shared || registers.contains(n->buffer.get()));
   if (is_thread_loop(s) || kept || (op && !is_of_block(*op))) return seq({});
   const For* loop = as<For>(s);
   if (loop && is_element_loop(*loop)) return s;

@@ -53,7 +53,8 @@ void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span,
     return;
   }
   const Alloc* memory = as<Alloc>(s);
-  if (memory && memory->buffer->scope == MemoryScope::Local && !operation) {
+  const bool local = memory && memory->buffer->scope == MemoryScope::Local;
+  if (local && !operation && registers.contains(memory->buffer.get())) {
     throw UserError(Code::NoSchedule, s->span, {{"operation", std::string("T.alloc_local")}},
                     {{{},
                       fmt::format("the kernel has T.threads loops, and '{}' stands outside of them: local memory "

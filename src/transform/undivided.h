@@ -11,8 +11,8 @@ namespace helve {
 
 /// Throws NoSchedule, at `span`, if the statement contains a reduction or a loop over elements that accesses one of the
 /// `registers` of threads (registers_of_threads), outside of T.threads loops; `operation` is what the user wrote, null
-/// for the loop itself. Of what the user wrote, local memory outside of these loops is refused too, and shared memory
-/// inside of them.
+/// for the loop itself. Of what the user wrote, local memory outside of these loops that they access is refused too,
+/// and shared memory inside of them.
 void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span,
                       const std::unordered_set<const Buffer*>& registers);
 

@@ -117,6 +117,21 @@ with T.thread() as tx:
     if b * 64 + tx < N:
         Y[b * 64 + tx] = own[tx, 0] + own[tx, 1] + s[0, tx] + 10 * s[1, 63 - tx]
 """,
+    "counted": """
+s = T.alloc_shared((64,), "int32")
+n = T.alloc_var("int32", 1)
+T.clear(s)
+for k in T.serial(9):
+    if k * 7 > b * 20 + 5:
+        break
+    n = n * 2
+    for i in T.Parallel(64):
+        s[i] = s[i] + n
+    with T.thread() as tx:
+        s[tx] = s[tx] * 2 - tx
+T.atomic_add(H[0], n)
+T.copy(s, Y[b * 64])
+""",
     "multiplied": """
 a = T.alloc_shared((16, 16), "int32")
 c = T.alloc_fragment((16, 16), "int32")
@@ -186,6 +201,16 @@ def expected(name, size):
         own = (s + s[:, :, ::-1]).sum(axis=1)
         s = s + top
         y[:] = (own + s[:, 0] + 10 * s[:, 1, ::-1]).reshape(-1)[:size]
+    elif name == "counted":
+        for b in range(blocks):
+            n, s = 1, np.zeros(64, "int32")
+            for k in range(9):
+                if k * 7 > b * 20 + 5:
+                    break
+                n *= 2
+                s = (s + n) * 2 - np.arange(64, dtype="int32")
+            h[0] += n
+            y[b * 64 : b * 64 + 64] = s[: size - b * 64]
     elif name == "multiplied":
         a = (np.arange(64) % 7)[:, None] + np.arange(4)
         c = a.reshape(16, 16) @ a.reshape(16, 16)

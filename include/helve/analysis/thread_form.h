@@ -12,9 +12,9 @@ namespace helve {
 /// Is the kernel in thread form already, with T.threads loops of its own?
 bool is_written_for_threads(const Kernel& kernel);
 
-/// The fragments whose first dimension is the thread, as the program says: those that T.threads loops access, and
-/// operands without a layout of instructions beside them. The block may have others, which are divided as in any
-/// kernel.
+/// The memory of single threads, as the program says: fragments and local memory that T.threads loops access, and
+/// operands without a layout of instructions beside them. The first dimension of such a fragment is the thread. The
+/// block may have others, which are divided as in any kernel.
 std::unordered_set<const Buffer*> registers_of_threads(const Kernel& kernel);
 
 /// The first of the regions' buffers that is one of them; else null.
