@@ -68,7 +68,8 @@ def reference(a):
 def run(target, shape, mesh_shape, blk_m=32, blk_k=256, repeats=7):
     """Returns (milliseconds of the median call, largest absolute error, the kernel)."""
     mesh = helve.Mesh(mesh_shape, ("x", "y"))
-    kernel = helve.compile(rms_norm_splitk(*shape, blk_m, blk_k, mesh), mesh=mesh, target=target)
+    M, N = shape
+    kernel = helve.compile(rms_norm_splitk(M, N, blk_m, blk_k, mesh), mesh=mesh, target=target)
     a = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
     b = np.full_like(a, np.nan)
     kernel(a, b)

@@ -3,7 +3,7 @@
 What is imported here is public; the rest is reached through its own modules.
 """
 
-from helve import cute, dist, viz
+from helve import cute, dist, layout, viz
 from helve import language as T
 from helve._core import __version__
 from helve.autotune import autotune
@@ -74,6 +74,7 @@ __all__ = [
     "index",
     "indices",
     "jit",
+    "layout",
     "num_threads",
     "parse",
     "reduce_all",

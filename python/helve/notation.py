@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from helve import _core, source
 from helve.errors import error, shown
+from helve.language import NAMES
 from helve.language.constructs import DType, Operator
+from helve.language.habits import counterpart
 from helve.script.prim_func import PrimFunc
 from helve.spellings import dtype_meant
 
@@ -48,7 +51,6 @@ class Expression:
     of conditions are "and", "or" and "not".
     """
 
-    __array_ufunc__ = None  # NumPy leaves operators to this class
     __slots__ = ("_core", "_indices", "_tensors")
 
     def __init__(self, core: _core.IndexExpr, indices: dict, tensors: dict):
@@ -80,6 +82,25 @@ class Expression:
             return _apply("Min", (_apply("Max", values[:2], construct.text), values[2]), construct.text)
         raise error("OutsideKernel", _place(), function=construct.text)
 
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *values: Any, **options: Any) -> Any:
+        """NumPy's operators beside its scalars are those of this class; its functions are refused."""
+        name = ufunc.__name__
+        if method != "__call__":
+            raise _later(f"np.{name}.{method}", self, ["an index that the left side lacks is summed; helve.reduce_max "
+                                                       "and its like combine otherwise"])
+        if name not in _UFUNCS:
+            raise _later(f"np.{name}", self, counterpart(name, NAMES))
+        for each in values:
+            if isinstance(each, np.ndarray) and each.ndim > 0:
+                raise _bad(f"np.{name}", each, "x", "it is an array", "pass it to the kernel: make it a helve.tensor "
+                           "here, and subscript that", None)
+        return _UFUNCS[name](*(each if isinstance(each, Expression) else np.asarray(each).item() for each in values))
+
+    def __float__(self) -> float:
+        raise _later("float", self, [])
+
+    __int__ = __float__  # type: ignore[assignment]
+
     def __invert__(self) -> Expression:
         return _apply("Not" if self.dtype == "bool" else "BitNot", (self,))
 
@@ -93,6 +114,17 @@ class Expression:
         return _apply("Abs", (self,))
 
     __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # made below, from the table of operators
+
+        def __add__(self, other: Any) -> Expression: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __add__
+        __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __add__
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
+        __eq__ = __ne__ = __add__  # type: ignore[assignment]
 
 
 _BINARY = {
@@ -116,6 +148,34 @@ _BINARY = {
     "ne": "Ne",
 }
 _LOGICAL = {"BitAnd": "And", "BitOr": "Or"}
+# What NumPy calls for an operator beside a scalar or an array of its own.
+_UFUNCS = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "true_divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+
+
+def _later(function: str, value: Any, remedy: list[str]) -> Exception:
+    """The refusal of a function that wants a number now."""
+    return _bad(function, value, "x", "its elements are computed later", *(remedy or ["use what T has, as T.exp(x)"]),
+                None)
 
 
 def _binary(op: str, reflected: bool) -> Callable:
@@ -451,7 +511,7 @@ class NotationFunction(PrimFunc):
         self.nest = _core.notation_function(name, listed, assignments, place, nest=True)
 
 
-def function(*tensors: Tensor | Scalar, name: str = "main") -> PrimFunc:
+def function(*tensors: Tensor | Scalar, name: str = "main") -> NotationFunction:
     """The kernel function that computes tensors, for `helve.compile`.
 
     Args:

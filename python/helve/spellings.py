@@ -33,8 +33,9 @@ def _architecture(text: str) -> str | None:
 
 def target_meant(target: object, known: Iterable[str]) -> list[str]:
     """What `target`, which is none of the known ones, probably is, as a list of fixes."""
-    if not isinstance(target, str):
-        return []
+    if not isinstance(target, str):  # an object of another library, such as torch.device("cuda:0")
+        kind = getattr(target, "type", None)
+        return [f'write target="{kind}"'] if kind in known else target_meant(kind, known) if kind else []
     name, _, rest = target.strip().lower().partition(":")
     arch = _architecture(rest or name.removeprefix("cuda").lstrip("-_ "))
     if arch and "cuda" in known:

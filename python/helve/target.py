@@ -23,7 +23,7 @@ from helve.log import check_log, log_compile
 from helve.mesh import Mesh
 from helve.notation import NotationFunction
 from helve.outputs import Outputs
-from helve.schedule import default_order
+from helve.schedule import Schedule, default_order
 from helve.script.entry import read
 from helve.script.prim_func import PrimFunc
 from helve.signature import call_text, signature
@@ -36,7 +36,20 @@ _CHECKS_OF_CONTENTS = ("all", "uninitialised")
 _OPTIONS = {"verify": False, "print_changed": False, "persistent_chunk": None, "fast_math": False, "check": None,
             "strict": False, "arch": None, "stream_bytes": None}
 # What other compilers call an option.
-_HABITS = {"out_idx": "in helve: out=-1, or the name of the parameter"}
+_HABITS = {
+    "debug": "in helve: print_changed=True, or HELVE_LOG=debug in the environment",
+    "device": "in helve: target, and a call runs where its arrays are",
+    "execution_backend": "leave it out: there is one way to call a kernel",
+    "num_stages": "in helve: T.Pipelined(n, num_stages=...), in the kernel",
+    "num_warps": "in helve: T.Kernel(..., threads=...), in the kernel, with 32 for each warp",
+    "out_idx": "in helve: out=-1, or the name of the parameter",
+    "pass_configs": "leave it out: no pass has to be configured",
+    "target_host": "leave it out: the host is this machine",
+    "threads": "in helve: T.Kernel(..., threads=...), in the kernel",
+    "verbose": "in helve: HELVE_LOG=info in the environment",
+}
+# Stages of one target only.
+_STAGES_OF = {"llvm": "llvm", "asm": "llvm", "host": "cuda", "cuda": "cuda", "ptx": "cuda", "sass": "cuda"}
 _OPTIONS_OF = {"arch": "cuda", "strict": "cuda", "stream_bytes": "llvm"}  # of one target only; `check` is the core's
 
 
@@ -193,7 +206,9 @@ class Kernel:
 
     def _text_of(self, stage: str) -> str:
         if stage not in self.stages:
-            raise error("UnknownStage", stage=stage, known=", ".join(self.stages), fixes=suggestion(stage, self.stages))
+            other = _STAGES_OF.get(stage) if isinstance(stage, str) else None
+            fixes = [f'compile with target="{other}", which has it'] if other else suggestion(stage, self.stages)
+            raise error("UnknownStage", stage=stage, known=", ".join(self.stages), fixes=fixes)
         return self._compiled.source(stage)
 
     def show(self, stage: str = "script") -> None:
@@ -256,11 +271,12 @@ class Kernel:
 
 
 # What these warn of costs time, and no result.
-_OF_SPEED = frozenset(("SerialPipeline", "BarrierUndecided", "ValueCrossesRoles", "HintWithoutEffect"))
+_OF_SPEED = frozenset(("SerialPipeline", "BarrierUndecided", "ValueCrossesRoles", "HintWithoutEffect", "RegisterSpills",
+                       "LocalArrays"))
 
 
-def compile(func: PrimFunc, target: str | None = None, mesh: Mesh | None = None, *,  # noqa: A001
-            out: str | int | Sequence[str | int] | None = None, **options) -> Kernel:
+def compile(func: PrimFunc | Schedule | _core.Function, target: str | None = None,  # noqa: A001
+            mesh: Mesh | None = None, *, out: str | int | Sequence[str | int] | None = None, **options) -> Kernel:
     """Compiles a function.
 
     Args:
@@ -444,7 +460,8 @@ def _kernel_remedy(value) -> list[str]:
 def check_target(target: str) -> None:
     """Raises helve.Error HV0802 for anything but the name of a target."""
     if not isinstance(target, str) or target not in _TARGETS:
-        raise error("UnknownTarget", target=target, known=", ".join(_TARGETS), fixes=target_meant(target, _TARGETS))
+        name = target if isinstance(target, str) else shown(target)
+        raise error("UnknownTarget", target=name, known=", ".join(_TARGETS), fixes=target_meant(target, _TARGETS))
 
 
 def _on_processes(compiled: _core.CompiledKernel, recipe: _Recipe):

@@ -97,18 +97,22 @@ void check_shared_memory(const CudaSource& source, const std::vector<KernelSourc
   }
 }
 
-/// Does it warn of memory in a kernel that prints, which needs it for the values?
-bool is_of_printing(const Diagnostic& warning, const std::vector<std::string>& names,
-                    const std::vector<KernelSource>& kernels) {
-  if (warning.code != Code::LocalArrays) return false;
+/// The kernel that a warning of the compiler names; null where it names none.
+const KernelSource* named_kernel(const Diagnostic& warning, const std::vector<std::string>& names,
+                                 const std::vector<KernelSource>& kernels) {
   for (size_t k = 0; k < kernels.size(); ++k) {
     const bool named = std::any_of(warning.args.begin(), warning.args.end(), [&](const auto& each) {
       return each.first == "kernel" && each.second == DiagnosticArg(names[k]);
     });
-    const std::vector<KernelReport>& reports = kernels[k].reports;
-    if (named) return std::any_of(reports.begin(), reports.end(), [](const KernelReport& r) { return !r.fault; });
+    if (named) return &kernels[k];
   }
-  return false;
+  return nullptr;
+}
+
+/// Does it warn of memory in a kernel that prints, which needs it for the values?
+bool is_of_printing(const Diagnostic& warning, const KernelSource* kernel) {
+  return warning.code == Code::LocalArrays && kernel &&
+         std::any_of(kernel->reports.begin(), kernel->reports.end(), [](const KernelReport& r) { return !r.fault; });
 }
 
 /// Nothing where the compiler has reported nothing of the kernel.
@@ -153,8 +157,11 @@ class CudaCompiled final : public CompiledKernel {
       names_.push_back(kernel.name);
       if (const auto use = use_of(kernel, cubin, machine_of(options_))) uses_.push_back(*use);
     }
-    for (const Diagnostic& warning : cubin.warnings) {
-      if (!is_of_printing(warning, names_, host.kernels)) warnings_.push_back(warning);
+    for (Diagnostic warning : cubin.warnings) {
+      const KernelSource* kernel = named_kernel(warning, names_, host.kernels);
+      if (is_of_printing(warning, kernel)) continue;
+      if (kernel) warning.span = kernel->stmt->span;
+      warnings_.push_back(std::move(warning));
     }
     kernels_ = std::move(host.kernels);
     // For calls whose tensors lack the required alignments; most kernels never need it.

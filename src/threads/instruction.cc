@@ -36,7 +36,9 @@ Stmt threads::divide_instruction(const TileOp& op, const DividedKernel& kernel, 
   for (TileOperand& operand : operands) {
     Region* region = std::get_if<Region>(&operand);
     if (!region) continue;
-    const BufferRef divided = kernel.buffers.at(region->buffer.get()).buffer;
+    const auto place = kernel.buffers.find(region->buffer.get());
+    const bool kept = place == kernel.buffers.end();  // memory of a kernel in thread form
+    const BufferRef divided = kept ? region->buffer : place->second.buffer;
     if (region->buffer->scope == MemoryScope::Fragment) *region = registers_of(*region, divided);
     region->buffer = divided;
     for (Range& range : region->ranges) {

@@ -11,11 +11,16 @@
 //                  for v in T.vectorized(4):
 //                      x_1[tx, r * 4 + v] = A[b, (r * 128 + tx) * 4 + v]
 // Every iteration of a loop runs on one thread, or with the same result on several of which one stores to memory.
-// Kernels in thread form must not contain loops that are still to be divided; T.Parallel inside of T.threads is a loop
-// of one thread, and becomes serial.
+// In a kernel that has T.threads loops from the beginning, these loops and the fragments that they access are as the
+// program says, and what stands beside them is work of the block: its loops over elements are divided, and its stores
+// made once.
+// T.Parallel inside of T.threads is a loop of one thread, and becomes serial.
+#include <algorithm>
+
 #include "helve/analysis/thread_form.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/visit.h"
+#include "helve/support/diagnostic.h"
 #include "helve/threads/thread_operation.h"
 #include "helve/transform/convert_layouts.h"
 #include "helve/transform/passes.h"
@@ -26,9 +31,49 @@ namespace helve {
 
 namespace {
 
+/// A thread runs the independent loops inside of its T.threads loop by itself, one iteration after the other.
+Stmt with_serial_loops(const Stmt& s) {
+  return rewrite(s, [](const Stmt& part) {
+    const For* loop = as<For>(part);
+    return loop && loop->loop == LoopKind::Parallel ? serial_nest(*loop, loop->body) : part;
+  });
+}
+
+bool is_thread_loop(const Stmt& s) {
+  const For* loop = as<For>(s);
+  return loop && loop->loop == LoopKind::Thread;
+}
+
+using Buffers = std::unordered_set<const Buffer*>;
+
+/// Is it an operation that the threads of a kernel in thread form divide? All others are what each thread executes, as
+/// instructions on registers of threads are.
+bool is_of_block(const TileOp& op) {
+  if (op.row().rule != TileRule::Instruction) return thread_operation(op) != nullptr;
+  return std::any_of(op.operands.begin(), op.operands.end(), [](const TileOperand& operand) {
+    const Region* region = std::get_if<Region>(&operand);
+    return region && region->buffer->scope == MemoryScope::Fragment && region->buffer->layout;
+  });
+}
+
+/// What a kernel in thread form does beside its loops over threads. Of its allocations those of the block's own
+/// fragments and scalars: memory of threads and shared memory are as they are.
+Stmt work_of_block(const Stmt& s, const Buffers& registers) {
+  if (!s) return s;
+  const TileOp* op = as<TileOp>(s);
+  const Alloc* n = as<Alloc>(s);
+  const bool kept = n && (n->buffer->scope == MemoryScope::Shared || registers.contains(n->buffer.get()));
+  if (is_thread_loop(s) || kept || (op && !is_of_block(*op))) return seq({});
+  const For* loop = as<For>(s);
+  if (loop && is_element_loop(*loop)) return s;
+  return map_parts(
+      s, [](const Expr& e) { return e; }, [&](const Stmt& part) { return work_of_block(part, registers); });
+}
+
 class Distribution {
  public:
-  Distribution(const Kernel& kernel, BlockLayouts layouts) : kernel_{kernel.threads, std::move(layouts), {}} {
+  Distribution(const Kernel& kernel, BlockLayouts layouts)
+      : thread_form_(is_written_for_threads(kernel)), kernel_{kernel.threads, std::move(layouts), {}} {
     for (const BufferPlace& place : kernel_.layouts.places) kernel_.buffers.emplace(place.buffer.get(), placed(place));
   }
 
@@ -37,7 +82,7 @@ class Distribution {
     switch (s->kind) {
       case StmtKind::Seq: return sequence(*as<Seq>(s), facts);
       case StmtKind::Alloc: return allocation(*as<Alloc>(s), s);
-      case StmtKind::Store: return as<Store>(s)->previous ? fetch(s, facts) : divide_store(s, kernel_, facts);
+      case StmtKind::Store: return stored(s, facts);
       case StmtKind::For: return loop(*as<For>(s), s, facts);
       case StmtKind::If: return conditional(*as<If>(s), facts);
       case StmtKind::Report: return report(s);
@@ -50,6 +95,13 @@ class Distribution {
   }
 
  private:
+  /// A register of the program's own is stored by the thread that has it.
+  Stmt stored(const Stmt& s, const Facts& facts) const {
+    const Store& n = *as<Store>(s);
+    if (n.buffer->scope == MemoryScope::Fragment && !kernel_.buffers.contains(n.buffer.get())) return s;
+    return n.previous ? fetch(s, facts) : divide_store(s, kernel_, facts);
+  }
+
   PlacedBuffer placed(const BufferPlace& place) const {
     const Buffer& b = *place.buffer;
     if (place.registers) {
@@ -91,6 +143,7 @@ class Distribution {
   }
 
   Stmt loop(const For& s, const Stmt& self, const Facts& facts) {
+    if (s.loop == LoopKind::Thread) return with_serial_loops(self);
     if (is_element_loop(s) && !is_divided_inside(s)) return divide_loop(s, kernel_, facts);
     Facts inner = facts;
     for (size_t d = 0; d < s.vars.size(); ++d) enter_loop(inner, s.vars[d], s.begins[d], s.extents[d]);
@@ -113,6 +166,7 @@ class Distribution {
   }
 
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
+    if (thread_form_ && !is_of_block(s)) return self;
     if (const ThreadOperation* row = thread_operation(s)) return row->divide(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
@@ -135,16 +189,9 @@ class Distribution {
         s->span);
   }
 
+  bool thread_form_;
   DividedKernel kernel_;
 };
-
-/// A thread runs the independent loops inside of its T.threads loop by itself, one iteration after the other.
-Stmt with_serial_loops(const Stmt& s) {
-  return rewrite(s, [](const Stmt& part) {
-    const For* loop = as<For>(part);
-    return loop && loop->loop == LoopKind::Parallel ? serial_nest(*loop, loop->body) : part;
-  });
-}
 
 class Kernels final : public ScopedRewriter {
  public:
@@ -155,13 +202,13 @@ class Kernels final : public ScopedRewriter {
   Stmt leave(const Stmt& s, const Facts& facts) override {
     const Kernel* kernel = as<Kernel>(s);
     if (!kernel) return s;
-    if (is_written_for_threads(*kernel)) {
-      refuse_undivided(kernel->body, nullptr, kernel->span);
-      const Stmt body = with_serial_loops(kernel->body);
-      return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
-    }
     Facts inner = facts;
     for (size_t d = 0; d < kernel->vars.size(); ++d) enter_loop(inner, kernel->vars[d], int_imm(0), kernel->extents[d]);
+    if (is_written_for_threads(*kernel)) {
+      refuse_undivided(kernel->body, nullptr, kernel->span, registers_of_threads(*kernel));
+      const Stmt body = beside_threads(*kernel, inner);
+      return body == kernel->body ? s : Stmt(copy_with(*kernel, [&](Kernel& out) { out.body = body; }));
+    }
     BlockDivision division = convert_layouts(*kernel, may_alias_, inner, options_.machine, options_.strict_layouts);
     return Stmt(copy_with(*kernel, [&](Kernel& out) {
       out.body = Distribution(*kernel, std::move(division.layouts)).statement(division.body, inner);
@@ -169,6 +216,20 @@ class Kernels final : public ScopedRewriter {
   }
 
  private:
+  /// The body of a kernel in thread form, with what stands beside its loops over threads divided among them.
+  Stmt beside_threads(const Kernel& kernel, const Facts& facts) const {
+    const Buffers registers = registers_of_threads(kernel);
+    const Stmt body = work_of_block(kernel.body, registers);
+    const Ref<const Kernel> work = copy_with(kernel, [&](Kernel& out) { out.body = body; });
+    BlockLayouts layouts = infer_layouts(*work, may_alias_, facts, options_.machine);
+    if (const std::optional<LayoutConflict>& conflict = layouts.conflict) {
+      throw UserError(Code::LayoutConversion, conflict->stmt->span,
+                      {{"buffer", conflict->buffer->name}, {"reason", conflict->reason}}, {},
+                      {"change the layout, or leave it out: beside T.threads loops nothing is converted"});
+    }
+    return Distribution(kernel, std::move(layouts)).statement(kernel.body, facts);
+  }
+
   const std::vector<MayAlias>& may_alias_;
   const PassOptions& options_;
 };

@@ -57,7 +57,7 @@ class Lowering final : public ScopedRewriter {
     if (!as<TileOp>(sound)) return sound;
     out.push_back(lower_tile_op(*as<TileOp>(sound), schedules_, context_));
     if (context_.machine->is_gpu() && context_.scope == OpScope::Block && for_threads_.contains(context_.kernel)) {
-      refuse_undivided(out.back(), op, op->span);
+      refuse_undivided(out.back(), op, op->span, registers_of_threads(*context_.kernel));
     }
     // Schedules compute with constants; the results are folded, so that the text parses back unchanged.
     return helve::rewrite(

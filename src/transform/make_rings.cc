@@ -78,7 +78,8 @@ class Rings final : public ScopedRewriter {
  protected:
   Stmt leave(const Stmt& s, const Facts& facts) override {
     if (const Kernel* kernel = as<Kernel>(s)) {
-      if (kernel->producers > 0) look_at_producers(*kernel);
+      // A program for several machines asks for producers where a machine has none, too.
+      if (kernel->producers > 0 && options_.machine.group_products) look_at_producers(*kernel);
       why_none_.clear();
       return with_memory(*kernel, s);
     }
@@ -125,7 +126,7 @@ class Rings final : public ScopedRewriter {
   std::string why_unfit(const Kernel& kernel) const {
     const int64_t most = options_.machine.block_threads - kWarpgroup;
     if (!options_.machine.is_gpu() || !options_.machine.group_products) {
-      return "only sm_90a has the products of warpgroups that take from rings";
+      return "the machine has no products of warpgroups, which take from rings";
     }
     if (function_.mesh) return "the function has a mesh";
     if (kernel.threads % kWarpgroup != 0) return "its threads are no multiple of 128";
@@ -142,7 +143,7 @@ class Rings final : public ScopedRewriter {
       producing_.push_back(kernel.span);
     } else if (std::none_of(idle_.begin(), idle_.end(), same)) {
       std::string why = why_unfit(kernel);
-      const bool can_change = options_.machine.group_products && !function_.mesh;
+      const bool can_change = !function_.mesh;
       if (why.empty()) why = why_none_;
       if (why.empty()) why = "it has no T.Pipelined loop of two or more stages";
       idle_.push_back({Code::HintWithoutEffect,

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "helve/analysis/effects.h"
+
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/threads/element_loop.h"
@@ -26,9 +28,24 @@ void refuse_shared_memory_of_threads(const Stmt& loop) {
   });
 }
 
+/// One of the registers of threads that the statement accesses; else null.
+const Buffer* registers_in(const Stmt& s, const std::unordered_set<const Buffer*>& registers) {
+  if (const TileOp* op = as<TileOp>(s)) {
+    for (const TileOperand& operand : op->operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (region && registers.contains(region->buffer.get())) return region->buffer.get();
+    }
+  }
+  for (const ElementUse& use : element_uses(s)) {
+    if (registers.contains(use.buffer)) return use.buffer;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) {
+void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span,
+                      const std::unordered_set<const Buffer*>& registers) {
   if (!s) return;
   const For* loop = as<For>(s);
   if (loop && loop->loop == LoopKind::Thread) {
@@ -36,7 +53,8 @@ void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) 
     return;
   }
   const Alloc* memory = as<Alloc>(s);
-  if (memory && memory->buffer->scope == MemoryScope::Local && !operation) {
+  const bool local = memory && memory->buffer->scope == MemoryScope::Local;
+  if (local && !operation && registers.contains(memory->buffer.get())) {
     throw UserError(Code::NoSchedule, s->span, {{"operation", std::string("T.alloc_local")}},
                     {{{},
                       fmt::format("the kernel has T.threads loops, and '{}' stands outside of them: local memory "
@@ -46,15 +64,19 @@ void refuse_undivided(const Stmt& s, const TileOp* operation, const Span& span) 
   }
   const TileOp* op = as<TileOp>(s);
   const bool kept = op && (op->row().rule == TileRule::Reduce || op->row().rule == TileRule::Scan);
-  if (kept || (loop && is_element_loop(*loop))) {
+  const bool elements = loop && is_element_loop(*loop);
+  if (const Buffer* found = kept || elements ? registers_in(s, registers) : nullptr) {
     const TileOp* named = kept ? op : operation;
-    throw UserError(
-        Code::NoSchedule, !operation && s->span.known() ? s->span : span,
-        {{"operation", named ? operation_text(*named) : fmt::format("T.{}", to_string(loop->loop))}},
-        {{{}, "the kernel has T.threads loops: it is written for its threads, and this is not divided yet"}},
-        {"write it as a T.threads loop, or move it to a kernel without such loops"});
+    throw UserError(Code::NoSchedule, !operation && s->span.known() ? s->span : span,
+                    {{"operation", named ? operation_text(*named) : fmt::format("T.{}", to_string(loop->loop))}},
+                    {{{},
+                      fmt::format("T.threads loops access '{}', so it is registers of single threads, and this is "
+                                  "work of the block",
+                                  found->name)}},
+                    {"write it as a T.threads loop, or keep the elements in shared memory"});
   }
-  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { refuse_undivided(part, operation, span); });
+  if (elements) return;
+  for_each_part(s, [](const Expr&) {}, [&](const Stmt& part) { refuse_undivided(part, operation, span, registers); });
 }
 
 }  // namespace helve

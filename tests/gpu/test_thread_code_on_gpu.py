@@ -6,6 +6,7 @@ Skips itself where PyTorch finds no device. The programs are those that the CPU 
 import numpy as np
 import pytest
 import test_thread_code as programs
+import test_work_beside_threads as beside
 
 import helve
 
@@ -31,3 +32,25 @@ def test_sums_over_warps():
     out = on_device(s)
     helve.compile(programs.warp_sums(), target="cuda", verify=True)(on_device(a), out)
     np.testing.assert_array_equal(out.cpu().numpy(), a.sum(axis=1))
+
+
+@pytest.mark.parametrize("name", beside.PROGRAMS)
+def test_work_of_the_block_beside_threads(name):
+    kernel = helve.compile(beside.program(name), target="cuda", verify=True)
+    for size in beside.SIZES:
+        given = [on_device(array) for array in beside.arguments(size)]
+        kernel(*given)
+        for place, wanted in beside.expected(name, size).items():
+            np.testing.assert_array_equal(given[place].cpu().numpy(), wanted, err_msg=f"{name}, {size}")
+
+
+@pytest.mark.parametrize("threads", [128, 256])
+def test_products_beside_threads(threads):
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-3, 4, shape).astype("float16") for shape in ((128, 80), (80, 64)))
+    sums = a.astype("float32") @ b.astype("float32")
+    c, s = on_device(np.zeros((128, 64), "float32")), on_device(np.zeros(128, "float32"))
+    for dispatch in ("mma", "tensor_cores"):
+        helve.compile(beside.product(dispatch, threads), target="cuda", verify=True)(on_device(a), on_device(b), c, s)
+        np.testing.assert_array_equal(c.cpu().numpy(), 2 * sums, err_msg=dispatch)
+        np.testing.assert_array_equal(s.cpu().numpy(), sums.sum(axis=1), err_msg=dispatch)

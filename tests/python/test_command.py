@@ -113,6 +113,12 @@ def test_show(folder, capsys):
     assert {"script", "lowered", "asm"} <= set(printed(capsys, "show", "kernels.py", "--stages").split())
 
 
+def test_layout_in_the_notation_of_cute(capsys):
+    assert printed(capsys, "layout", "(8,4):(4,1)") == printed(capsys, "layout", "S[(8, 4) : (4, 1)]")
+    assert printed(capsys, "layout", "8:1") == printed(capsys, "layout", "S[8 : 1]")
+    assert "error[HV05" in refused(capsys, "layout", "(8,4):(4")
+
+
 @needs_nvrtc
 def test_show_cuda_without_a_gpu(folder, capsys):
     out = printed(capsys, "show", "kernels.py", "--target", "cuda", "--arch", "sm_80", "--stage", "cuda")

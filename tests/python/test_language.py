@@ -113,6 +113,11 @@ EXPRESSIONS = {
     "remainder": lambda x, a, b: np.floor(a * 8) % np.floor(np.abs(b) * 8 + 1),
     "logical_and": lambda x, a, b: (a > 0.1) & (b > 0.1), "logical_or": lambda x, a, b: (a > 0.1) | (b > 0.1),
     "logical_not": lambda x, a, b: ~(a > 0.1),
+    "add": lambda x, a, b: a + b, "sub": lambda x, a, b: a - b, "mul": lambda x, a, b: a * b,
+    "div": lambda x, a, b: a / b, "fdiv": lambda x, a, b: a / b, "div_rn": lambda x, a, b: a / b,
+    "neg": lambda x, a, b: -x, "sqrt_rn": lambda x, a, b: np.sqrt(x),
+    "cosh": lambda x, a, b: np.cosh(x), "sinh": lambda x, a, b: np.sinh(x), "tan": lambda x, a, b: np.tan(x),
+    "log10": lambda x, a, b: np.log10(x), "exp10": lambda x, a, b: np.power(np.float32(10), x),
 }
 WHOLE, TRUTHS = ("floor_divide", "mod", "remainder"), ("logical_and", "logical_or", "logical_not")
 

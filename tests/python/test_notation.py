@@ -404,3 +404,21 @@ def test_arrays_that_nobody_can_make_need_a_place_for_the_result():
     assert caught.value.code == "HV0108" and "do not say how to make another one" in caught.value.message
     out = np.zeros(2, "float32")
     assert helve.einsum("ij->i", Array(values), out=out) is out and out.tolist() == [3.0, 12.0]
+
+
+@pytest.mark.parametrize("op", ["+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=",
+                                "==", "!="])
+def test_scalars_of_numpy_beside_an_operator_are_numbers(op):
+    """On both sides; NumPy asks its own functions where the left side is its scalar."""
+    dtype = "float32" if op in ("/", "**") else "int32"
+    i = helve.index("i")
+
+    def written(number):
+        x, y, z = (helve.tensor(name, (4,), dtype) for name in "xyz")
+        y[i] = T.cast(eval(f"a {op} x[i]", {"a": number, "x": x, "i": i}), dtype)
+        z[i] = T.cast(eval(f"x[i] {op} a", {"a": number, "x": x, "i": i}), dtype)
+        return helve.function(y, z).script()
+
+    number = 3.0 if dtype == "float32" else 3
+    assert written(getattr(np, dtype)(3)) == written(number)
+    assert written(np.array(3, dtype)) == written(number)

@@ -1,10 +1,11 @@
 """What kernels take of a GPU, PTX and machine code: by the assembler, without a GPU."""
 
 import shutil
+import warnings
 
 import helve
 import pytest
-from helve import T, kernels
+from helve import T, kernels, source
 from nvrtc import needs_nvrtc
 
 
@@ -32,6 +33,34 @@ def test_blocks_of_a_multiprocessor(threads, rows, arch, blocks):
     assert use.blocks == blocks
     assert repr(use) == (f"<tiles_0: {threads} threads with {use.registers} registers, {rows * 4096} bytes of shared "
                          f"memory a block; {blocks} blocks a multiprocessor>")
+
+
+def scattered():
+    @T.prim_func
+    def scattered(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64) as b:
+            with T.thread() as tx:
+                x = T.alloc_local((64,), "int32")
+                for i in T.serial(64):
+                    x[A[i]] = A[i] * tx
+                for i in T.serial(64):
+                    T.atomic_add(B[i], x[A[63 - i] // 2])
+
+    return scattered
+
+
+@needs_nvrtc
+def test_local_memory_is_told_at_the_kernel_of_those_who_can_change_it(monkeypatch):
+    with pytest.warns(helve.Warning) as caught:
+        kernel = helve.compile(scattered(), target="cuda", arch="sm_80")
+    (told,) = (each.message for each in caught if each.message.code == "HV0908")
+    (use,) = kernel.resources()
+    assert use.local_bytes >= 256
+    assert str(told).splitlines()[1].endswith("test_resources.py:" + str(scattered.__code__.co_firstlineno + 3) + ":14")
+    monkeypatch.setattr(source, "_inner", __file__)  # as one of helve's own kernels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        helve.compile(scattered(), target="cuda", arch="sm_80")
 
 
 def test_other_targets_take_nothing_of_a_gpu():

@@ -235,6 +235,14 @@ def test_a_value_that_crosses_roles_is_named():
     assert "T.ring_" not in _core.print(last_stage(function))
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100a"])
+def test_producers_are_nothing_to_warn_of_where_a_machine_has_none(arch):
+    text = gemm(128, 128, 64, 256, 2).script().replace("threads=256", "threads=256, producers=128")
+    text = text.replace('dispatch="wgmma"', 'dispatch="tensor_cores"')
+    assert "producers=128" in text
+    assert _core.lowering_warnings(helve.parse(text).function, target="cuda", arch=arch) == []
+
+
 # The verifier.
 
 

@@ -49,6 +49,20 @@ def test_dtypes(dtype, reverse):
         check(scan(a.shape, dim, reverse, dtype), [a, np.zeros_like(a)], {1: sums(a, dim, reverse, a.dtype)}, atol=4e-2)
 
 
+def test_without_a_destination_it_is_in_place():
+    text = """
+@T.prim_func
+def main(A: T.Tensor((3, 9), "float32"), B: T.Tensor((3, 9), "float32")):
+    with T.Kernel(1) as b:
+        S = T.alloc_shared((3, 9), "float32")
+        T.copy(A, S)
+        T.cumsum({})
+        T.copy(S, B)
+"""
+    for short, whole in (("S", "S, S"), ("S, dim=0", "S, S, dim=0"), ("S, reverse=True", "S, S, reverse=True")):
+        assert helve.parse(text.format(short)).script() == helve.parse(text.format(whole)).script()
+
+
 def test_integers_wrap():
     a = np.full((40,), 100, np.int8)
     check(scan((40,), 0, dtype="int8"), [a, np.zeros_like(a)], {1: np.cumsum(a, dtype=np.int8)})

@@ -30,7 +30,8 @@ from helve.mesh import Mesh
 from helve.target import Kernel, check_options, check_target, compile, core_function, mesh_shape
 
 
-def autotune(builder: Callable, space: Mapping[str, Sequence] | Sequence[Mapping], /, *args: Any,
+def autotune(builder: Callable | None = None, space: Mapping[str, Sequence] | Sequence[Mapping] | None = None, /,
+             *args: Any,
              out: Any = None, target: str | None = None, mesh: Mesh | None = None,
              cost: Callable[..., float] | None = None, seconds: float | None = None, most: int | None = None,
              rounds: int = 7, cache: str = "cold", jobs: int | None = None, tolerance: float | None = None,
@@ -63,8 +64,14 @@ def autotune(builder: Callable, space: Mapping[str, Sequence] | Sequence[Mapping
         helve.Error: HV0103, HV0104 or HV0108 for arguments that are not these, a space of which every point is refused,
             which lists the reasons, or a candidate whose results differ from the first one's.
     """
-    argument: int | str = 0
+    argument: int | str | None = None
     try:
+        for value, name in ((builder, "builder"), (space, "space")):
+            if value is None:
+                raise error("MissingArgument", function="helve.autotune", parameter=name,
+                            fixes=["it is no decorator: write found = helve.autotune(builder, space, *arguments), "
+                                   "and call found.kernel"])
+        argument = 0
         if isinstance(builder, JitBuilder):
             given = {"out": out, "target": target, "mesh": mesh, **options}
             if any(value is not None for value in given.values()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from helve.arrays import dtype_name, is_array, is_on_cuda
@@ -26,9 +26,9 @@ _STATES = {"both": ("cold", "warm"), "cold": ("cold",), "warm": ("warm",)}
 _MOST_ROUNDS = 10_000
 
 
-def bench(candidates: Callable | Mapping[str, Callable], /, *args: Any, bytes: float | None = None,  # noqa: A002
-          flops: float | None = None, dtype: str | None = None, rounds: int = 15, cache: str = "both",
-          device: str | None = None) -> Results:
+def bench(candidates: Callable | Sequence[Callable] | Mapping[str, Any], /, *args: Any,
+          bytes: float | None = None, flops: float | None = None, dtype: str | None = None,  # noqa: A002
+          rounds: int = 15, cache: str = "both", device: str | None = None) -> Results:
     """Measures kernels, or any functions, on the same arguments.
 
     All candidates are called by turns in this process: first until they are compiled and ready, then `rounds` times

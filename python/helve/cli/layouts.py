@@ -11,9 +11,16 @@ import helve
 from helve.cli.mistakes import Mistake
 
 
+def _parsed(notation: str) -> helve.Layout:
+    """The layout; one in CuTe's notation, "(8, 4):(4, 1)", as the Axe layout that it is."""
+    if not notation.lstrip().startswith(("(", *"0123456789")):
+        return helve.Layout.parse(notation)
+    return helve.Layout.from_cute(helve.cute.Layout.parse(notation))
+
+
 def command(chosen: argparse.Namespace) -> None:
     """Prints the facts of a layout and its table, or writes its picture."""
-    layout = helve.Layout.parse(chosen.notation)
+    layout = _parsed(chosen.notation)
     picture = helve.viz.draw_layout(layout, chosen.shape)
     print(layout)
     canonical = layout.canonicalize()

@@ -4,6 +4,7 @@ import builtins as _b
 from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+from typing import overload as _overload
 
 from helve._core import Expr as _Expr
 from helve._core import Var as _Var
@@ -11,16 +12,17 @@ from helve.language.constructs import DType as _DType
 from helve.language.constructs import Macro as _Macro
 from helve.language.constructs import TensorType as _TensorType
 from helve.mesh import Mesh as _Mesh
+from helve.notation import Expression as _Expression
 from helve.script.prim_func import PrimFunc as _PrimFunc
 
-_Scalar = _Expr | _b.int | _b.float | _b.bool
+_Scalar = _Expr | _Expression | _b.int | _b.float | _b.bool
 _Extent = _Expr | _b.int
 _Shape = _Sequence[_Extent]
 _Region = _Any
 
 NAMES: dict[str, _Any]
 
-def Cast(dtype: _b.str, x: _Scalar) -> _Expr:
+def Cast(dtype: _Any, x: _Scalar) -> _Any:
     """The same as T.cast, with the type first."""
 
 def Kernel(*grid: _Any, threads: _b.int | _Sequence[_b.int] = 128, cluster: _b.int = 1, producers: _b.int = 0, registers: _Any = ()) -> _Any:
@@ -42,37 +44,37 @@ def Persistent(domain: _Sequence[_Any] | _Extent, scheduled: _b.bool = False) ->
 def Pipelined(start: _Extent, stop: _Extent | None = None, num_stages: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A serial loop whose iterations may overlap over num_stages stages."""
 
-def Tensor(shape: _Shape, dtype: _b.str = 'float32', strides: _Shape | None = None, out: _Any = False, sorted: _Any = False) -> _TensorType:
+def Tensor(shape: _Shape, dtype: _Any = 'float32', strides: _Shape | None = None, out: _Any = False) -> _TensorType:
     """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in
     elements."""
 
-def abs(x: _Scalar) -> _Expr:
+def abs(x: _Scalar) -> _Any:
     """The scalar operator Abs."""
 
 def alloc_barrier(slots: _Any) -> _Any:
     """The mbarriers of a ring of `slots` slots, initialized: two for each, for its data and for its room."""
 
-def alloc_fragment(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
+def alloc_fragment(shape: _Shape, dtype: _Any, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
     """A buffer distributed over the registers of the block; `layout`, on tx and reg, gives each element's place.
     `place` says in a lowered program where a thread keeps its part, "packed" in registers or in "memory", or
     that a CPU keeps all of it on the "stack"."""
 
-def alloc_global(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None) -> _Any:
+def alloc_global(shape: _Shape, dtype: _Any, tile_size: _Sequence[_b.int] | None = None) -> _Any:
     """A buffer in global memory; in a mesh function one instance per core."""
 
-def alloc_local(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
+def alloc_local(shape: _Shape, dtype: _Any, tile_size: _Sequence[_b.int] | None = None, layout: _Any | None = None, place: _Any | None = None) -> _Any:
     """A buffer private to a thread; `layout` as for shared memory. Registers of a GPU have none. `place` as for
     T.alloc_fragment."""
 
-def alloc_shared(shape: _Shape, dtype: _b.str, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None, slots: _Any | None = None, place: _Any | None = None) -> _Any:
+def alloc_shared(shape: _Shape, dtype: _Any, scope: _b.str = 'shared.dyn', layout: _Any | None = None, offset: _Any | None = None, slots: _Any | None = None, place: _Any | None = None) -> _Any:
     """A buffer in the block's shared memory; `layout`, on the memory axis, gives the address of each element.
     `offset` is its first byte, in a lowered program. With `slots` there are so many instances of it, which a
     ring hands over. `place` is "stack" in a lowered program where a CPU keeps it there."""
 
-def alloc_shared_tiles(shape: _Shape, dtype: _b.str, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
+def alloc_shared_tiles(shape: _Shape, dtype: _Any, tile_size: _Sequence[_b.int] | None = None, scope: _b.str = 'shared.dyn', layout: _Any | None = None) -> _Any:
     """A buffer in shared memory that T.foreach_tiles iterates over; tiles of (32, 32), or (32,) for one dimension."""
 
-def alloc_var(dtype: _b.str, init: _Any | None = None) -> _Any:
+def alloc_var(dtype: _Any, init: _Any | None = None) -> _Any:
     """A variable, private to a thread: its name is its value, and assigning to the name stores. `init` is stored
     first."""
 
@@ -98,21 +100,21 @@ def assert_(condition: _Any, message: _Any | None = None) -> _Any:
 def assume(condition: _Any) -> _Any:
     """States a condition on extents and integer parameters, at the head of a function: each call is checked."""
 
-def atomic_add(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Expr | None:
+def atomic_add(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Any:
     """Adds value, a scalar or a region of the shape of dst, to each element of dst atomically, so that blocks and
     iterations may update the same element. If dst is one element, T.atomic_add(A[i], x), it is allowed in
     parallel loops. dst is global or shared, of 32 or 64 bits, float16 or bfloat16. The order of updates is
     unspecified: sums of floats may differ from call to call."""
 
-def atomic_max(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Expr | None:
+def atomic_max(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Any:
     """As T.atomic_add; dst becomes the maximum of itself and value, NaN if one of them is."""
 
-def atomic_min(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Expr | None:
+def atomic_min(dst: _Region, value: _Region | _Scalar, return_prev: _b.bool = False) -> _Any:
     """As T.atomic_add; dst becomes the minimum of itself and value, NaN if one of them is."""
 
 bfloat16: _DType
 
-def bitcast(x: _Scalar, dtype: _b.str) -> _Expr:
+def bitcast(x: _Scalar, dtype: _Any) -> _Any:
     """The same as T.reinterpret."""
 
 bool: _DType
@@ -122,16 +124,16 @@ def breakpoint(shown: dict[_b.str, _Any] | None = None) -> _Any:
     buffers in scope; the same as Python's own breakpoint(). Other targets leave it out, with a warning. `shown`
     is a dict of them, in a printed program."""
 
-def cast(x: _Scalar, dtype: _b.str) -> _Expr:
+def cast(x: _Scalar, dtype: _Any) -> _Any:
     """x converted to dtype."""
 
-def ceil(x: _Scalar) -> _Expr:
+def ceil(x: _Scalar) -> _Any:
     """The scalar operator Ceil."""
 
 def ceildiv(a: _Scalar, b: _Scalar) -> _Any:
     """The quotient rounded up: an int for ints, else the expression (a + b - 1) // b."""
 
-def clamp(x: _Scalar, lo: _Scalar, hi: _Scalar) -> _Expr:
+def clamp(x: _Scalar, lo: _Scalar, hi: _Scalar) -> _Any:
     """min(max(x, lo), hi)."""
 
 def clear(dst: _Region) -> None:
@@ -207,7 +209,7 @@ def copy_async(src: _Region, dst: _Region, pad: _Scalar = 0.0, dispatch: _b.str 
     started. In a loop whose iterations are independent it copies one run of constant length along the last
     dimension, and T.commit_async after the loop makes one copy of them all."""
 
-def cos(x: _Scalar) -> _Expr:
+def cos(x: _Scalar) -> _Any:
     """The scalar operator Cos."""
 
 def cp_async(src: _Region, dst: _Region) -> None:
@@ -229,7 +231,7 @@ def cp_async_bulk_tensor(src: _Region, dst: _Region, wait: _b.bool = False, sour
     region: each transfers a part of it to all, `.multicast::cluster`. `warpgroup` is the one whose first thread
     starts the copy."""
 
-def cumsum(src: _Region, dst: _Region, dim: _b.int = -1, reverse: _b.bool = False) -> None:
+def cumsum(src: _Region, dst: _Region = ..., dim: _b.int = -1, reverse: _b.bool = False) -> None:
     """Inclusive running sums of src along dimension dim into dst, from the end with reverse; dst may be src.
     Floats may be re-associated; types below 32 bits accumulate in float32 and round each element once; integers
     wrap."""
@@ -239,22 +241,22 @@ double: _DType
 def dyn(name: _b.str) -> _Var:
     """A dynamic extent, bound by the shapes of the arguments of a call."""
 
-def dynamic(name: _b.str, dtype: _b.str = 'index') -> _Var:
+def dynamic(name: _b.str, dtype: _Any = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
 
 def e8m0(x: _Any) -> _Any:
     """The power of two that a uint8 means in the OCP format E8M0, a scale of MXFP4, as float32; NaN of 255."""
 
-def erf(x: _Scalar) -> _Expr:
+def erf(x: _Scalar) -> _Any:
     """The scalar operator Erf."""
 
-def exp(x: _Scalar) -> _Expr:
+def exp(x: _Scalar) -> _Any:
     """The scalar operator Exp."""
 
-def exp2(x: _Scalar) -> _Expr:
+def exp2(x: _Scalar) -> _Any:
     """The scalar operator Exp2."""
 
-def exp2_approx(x: _Scalar) -> _Expr:
+def exp2_approx(x: _Scalar) -> _Any:
     """The scalar operator Exp2Approx."""
 
 def expm1(x: _Any) -> _Any:
@@ -290,10 +292,10 @@ float8_e4m3fn: _DType
 
 float8_e5m2: _DType
 
-def floor(x: _Scalar) -> _Expr:
+def floor(x: _Scalar) -> _Any:
     """The scalar operator Floor."""
 
-def fma(a: _Scalar, b: _Scalar, c: _Scalar) -> _Expr:
+def fma(a: _Scalar, b: _Scalar, c: _Scalar) -> _Any:
     """The scalar operator Fma."""
 
 def foreach_tile(buffer: _Any, parallel: _b.bool = False) -> _Any:
@@ -309,23 +311,23 @@ def gemm(A: _Region, B: _Region, C: _Region, transpose_A: _b.bool = False, trans
     best one by tensor cores on GPUs, and any where there are none. Tensor cores may take factors of float32 as
     TensorFloat-32."""
 
-def get_block_binding(dim: _b.int = 0) -> _Expr:
+def get_block_binding(dim: _b.int = 0) -> _Any:
     """The place of the block in dimension `dim` of the grid of T.Kernel."""
 
 def get_sharded_shape(tensor: _Any) -> _Any:
     """The extents of a core's block, rounded up, equal on every core."""
 
-def get_thread_binding(dim: _b.int = 0) -> _Expr:
+def get_thread_binding(dim: _b.int = 0) -> _Any:
     """In code of a thread: its place in dimension `dim` of `threads=` of T.Kernel, from 0."""
 
 half: _DType
 
-def if_then_else(condition: _Scalar, a: _Scalar, b: _Scalar) -> _Expr:
+def if_then_else(condition: _Scalar, a: _Scalar, b: _Scalar) -> _Any:
     """The scalar operator Select."""
 
 index: _DType
 
-def infinity(dtype: _b.str | None = None) -> _Any:
+def infinity(dtype: _Any | None = None) -> _Any:
     """Infinity: a number that takes the type of the other operand, or a constant of `dtype`."""
 
 int: _DType
@@ -362,13 +364,13 @@ def load_vector(src: _Any, width: _Any) -> _Any:
 def local_shape(tensor: _Any) -> _Any:
     """The true extents of the executing core's block."""
 
-def log(x: _Scalar) -> _Expr:
+def log(x: _Scalar) -> _Any:
     """The scalar operator Log."""
 
 def log1p(x: _Any) -> _Any:
     """log(1 + x), accurate near 0 too (Goldberg, What every computer scientist should know, theorem 4)."""
 
-def log2(x: _Scalar) -> _Expr:
+def log2(x: _Scalar) -> _Any:
     """The scalar operator Log2."""
 
 long: _DType
@@ -379,7 +381,7 @@ def make_swizzled_layout(buffer: _Any) -> _Any:
     """In T.annotate_layout, the hint of other libraries that a buffer be swizzled: accepted, with a warning. helve
     chooses swizzles."""
 
-def max(a: _Scalar, b: _Scalar) -> _Expr:
+def max(a: _Scalar, b: _Scalar) -> _Any:
     """The scalar operator Max."""
 
 def may_alias(*tensors: _Any) -> _Any:
@@ -404,7 +406,7 @@ def mesh_tensor_copy(src: _Region, dst: _Region, coord: _Sequence[_Extent], pad:
     tiling inside the executing core's own block. Elements past the end of the block or the tensor read as `pad`
     and are not written."""
 
-def min(a: _Scalar, b: _Scalar) -> _Expr:
+def min(a: _Scalar, b: _Scalar) -> _Any:
     """The scalar operator Min."""
 
 def misalignment(tensor: _Any, unit: _Any) -> _Any:
@@ -422,7 +424,7 @@ def multiprocessors() -> _b.int:
     """How many blocks the machine of a call runs side by side, an index: the multiprocessors of a GPU, the threads
     that     helve uses on a CPU, 4 under target="interp". A kernel whose blocks take work in turn has as many."""
 
-def nan(dtype: _b.str | None = None) -> _Any:
+def nan(dtype: _Any | None = None) -> _Any:
     """NaN: a number that takes the type of the other operand, or a constant of `dtype`."""
 
 def outline() -> _Any:
@@ -437,16 +439,22 @@ def philox(c0: _Any, c1: _Any, c2: _Any, c3: _Any, k0: _Any, k1: _Any) -> _Any:
     """Four random uint32, of a counter of four uint32 and a key of two: Philox 4x32-10. The bits are the same on
     every target (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011)."""
 
-def pow(a: _Scalar, b: _Scalar) -> _Expr:
+def pow(a: _Scalar, b: _Scalar) -> _Any:
     """The scalar operator Pow."""
 
 def prefetch(src: _Any) -> _Any:
     """Asks for the memory of one element, which is read soon, in a lowered or scheduled program; it may lie
     outside of its tensor."""
 
+@_overload
 def prim_func(
-    function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None
-) -> _PrimFunc | _Callable[[_Callable[..., _Any]], _PrimFunc]: ...
+    function: _Callable[..., _Any], /, *, mesh: _Mesh | None = None
+) -> _PrimFunc: ...
+
+@_overload
+def prim_func(
+    function: None = None, /, *, mesh: _Mesh | None = None
+) -> _Callable[[_Callable[..., _Any]], _PrimFunc]: ...
 
 def print(*values: _Any, names: _Sequence[_b.str] | None = None, at: _Any | None = None) -> _Any:
     """Prints a line: a text, if the first value is one, and the other values with their names, after the values of
@@ -486,7 +494,7 @@ def reduce_sum(src: _Region, dst: _Region, dim: _b.int = -1, clear: _b.bool = Tr
     """Sums src over dimension dim into dst, which has the shape of src without that dimension, or with extent 1
     there. Floats may be re-associated; types below 32 bits accumulate in float32. clear=False adds to dst."""
 
-def reinterpret(x: _Scalar, dtype: _b.str) -> _Expr:
+def reinterpret(x: _Scalar, dtype: _Any) -> _Any:
     """The bits of x as dtype, of the same width; x and dtype may be exchanged. Which bits a NaN has is
     unspecified."""
 
@@ -518,43 +526,43 @@ def role(first: _Any, threads: _b.int | _Sequence[_b.int], registers: _Any = 0, 
     first has the threads of T.Kernel, the second comes on top and fills what the first takes. `registers` is
     the budget of each thread (`setmaxnreg`), `elect` has the first thread execute the body alone."""
 
-def round(x: _Scalar) -> _Expr:
+def round(x: _Scalar) -> _Any:
     """The scalar operator Round."""
 
-def rsqrt(x: _Scalar) -> _Expr:
+def rsqrt(x: _Scalar) -> _Any:
     """The scalar operator Rsqrt."""
 
 def serial(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False, rolled: _b.bool = False) -> _Any:
     """A sequential loop: serial(n), serial(start, stop), serial(start, stop, step). No pass changes a loop that is
     `scheduled`. In a lowered program no compiler of machine code copies the body of one that is `rolled`."""
 
-def shfl_down(value: _Scalar, offset: _Scalar) -> _Expr:
+def shfl_down(value: _Scalar, offset: _Scalar) -> _Any:
     """As T.shfl_sync, of the lane `offset` above, 0 to 31; the last `offset` lanes of a warp receive their own
     value."""
 
-def shfl_sync(value: _Scalar, lane: _Scalar) -> _Expr:
+def shfl_sync(value: _Scalar, lane: _Scalar) -> _Any:
     """In code of a thread: the value that lane `lane` % 32 of the thread's warp gives. All threads of the block
     reach it together."""
 
-def shfl_up(value: _Scalar, offset: _Scalar) -> _Expr:
+def shfl_up(value: _Scalar, offset: _Scalar) -> _Any:
     """As T.shfl_sync, of the lane `offset` below, 0 to 31; the first `offset` lanes of a warp receive their own
     value."""
 
-def shfl_xor(value: _Scalar, offset: _Scalar) -> _Expr:
+def shfl_xor(value: _Scalar, offset: _Scalar) -> _Any:
     """As T.shfl_sync, of the lane whose number differs in the bits of `offset`, 0 to 31."""
 
 short: _DType
 
-def sigmoid(x: _Scalar) -> _Expr:
+def sigmoid(x: _Scalar) -> _Any:
     """The scalar operator Sigmoid."""
 
 def sign(x: _Any) -> _Any:
     """1, -1 or x itself, which is then 0 or NaN, in the type of x."""
 
-def sin(x: _Scalar) -> _Expr:
+def sin(x: _Scalar) -> _Any:
     """The scalar operator Sin."""
 
-def sqrt(x: _Scalar) -> _Expr:
+def sqrt(x: _Scalar) -> _Any:
     """The scalar operator Sqrt."""
 
 def st_async(src: _Region, dst: _Region, barriers: _Region) -> None:
@@ -573,7 +581,7 @@ def store_vector(dst: _Any, value: _Any, width: _Any) -> _Any:
     """A store to one element, of lanes that are written after the last of them has run in accesses of so many
     bytes, in a lowered program."""
 
-def symbolic(name: _b.str, dtype: _b.str = 'index') -> _Var:
+def symbolic(name: _b.str, dtype: _Any = 'index') -> _Var:
     """The same as T.dyn. An extent is an index, whatever integer type is named."""
 
 def sync_cluster() -> None:
@@ -589,7 +597,7 @@ def sync_warpgroups() -> None:
     """As T.sync_threads for the threads of each warpgroup, 128 from a multiple of 128 on; warpgroups do not wait
     for each other. The compiler chooses it where no threads of two warpgroups meet."""
 
-def tanh(x: _Scalar) -> _Expr:
+def tanh(x: _Scalar) -> _Any:
     """The scalar operator Tanh."""
 
 def thread() -> _Any:
@@ -640,7 +648,7 @@ def use_swizzle(panel_size: _Any = 10, order: _Any = 'row', enable: _Any = True)
 def vectorized(start: _Extent, stop: _Extent | None = None, step: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A loop over the lanes of a vector."""
 
-def view(x: _Any, shape: _Shape | None = None, dtype: _b.str | None = None) -> _Any:
+def view(x: _Any, shape: _Shape | None = None, dtype: _Any | None = None) -> _Any:
     """As T.reshape; also as a type of the same width."""
 
 def wait_async(pending: _b.int = 0, sources: _b.bool = False) -> None:

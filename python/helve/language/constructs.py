@@ -258,7 +258,7 @@ class DType(str):
     spellings: ClassVar[dict[str, str]] = {}
     hints: ClassVar[dict[str, str]] = {}
 
-    def __call__(self, /, *args: int | float | bool | _core.Expr, **kwargs) -> _core.Expr:
+    def __call__(self, /, *args: int | float | bool | _core.Expr, **kwargs) -> Any:
         """The one argument, `x`, as a value of this type."""
         if args and hasattr(type(args[0]), "__helve_call__"):
             return args[0].__helve_call__(self, args, kwargs)

@@ -28,6 +28,7 @@ import builtins as _b
 from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+from typing import overload as _overload
 
 from helve._core import Expr as _Expr
 from helve._core import Var as _Var
@@ -35,9 +36,10 @@ from helve.language.constructs import DType as _DType
 from helve.language.constructs import Macro as _Macro
 from helve.language.constructs import TensorType as _TensorType
 from helve.mesh import Mesh as _Mesh
+from helve.notation import Expression as _Expression
 from helve.script.prim_func import PrimFunc as _PrimFunc
 
-_Scalar = _Expr | _b.int | _b.float | _b.bool
+_Scalar = _Expr | _Expression | _b.int | _b.float | _b.bool
 _Extent = _Expr | _b.int
 _Shape = _Sequence[_Extent]
 _Region = _Any
@@ -63,7 +65,7 @@ _KINDS = {
 _TYPES = {
     "shape": "_Shape",
     "strides": "_Shape | None",
-    "dtype": "_b.str",
+    "dtype": "_Any",  # a name, or a type of NumPy or PyTorch
     "tile_size": "_Sequence[_b.int] | None",
     "scope": "_b.str",
     "start": "_Extent",
@@ -118,8 +120,10 @@ def stub_text() -> str:
             parts.append(f"def {name}(function: _Callable[..., _Any]) -> _Macro: ...\n")
         elif isinstance(value, FrontEnd):
             parts.append(
-                f"def {name}(\n    function: _Callable[..., _Any] | None = None, *, mesh: _Mesh | None = None\n"
-                ") -> _PrimFunc | _Callable[[_Callable[..., _Any]], _PrimFunc]: ...\n"
+                f"@_overload\ndef {name}(\n    function: _Callable[..., _Any], /, *, mesh: _Mesh | None = None\n"
+                f") -> _PrimFunc: ...\n\n@_overload\ndef {name}(\n"
+                "    function: None = None, /, *, mesh: _Mesh | None = None\n"
+                ") -> _Callable[[_Callable[..., _Any]], _PrimFunc]: ...\n"
             )
         else:
             parts.append(_function(value))
@@ -140,18 +144,20 @@ def _parameter(construct: Construct, parameter: Parameter) -> str:
     kind = _KINDS.get(parameter.kind) or _TYPES.get(parameter.name) or ("_Scalar" if numeric else "_Any")
     optional = parameter.default is None and not parameter.required and not kind.endswith("None")
     default = "" if parameter.required else f" = {parameter.default!r}"
+    if construct.name == "cumsum" and parameter.name == "dst":  # in place without one
+        default = " = ..."
     return f"{parameter.name}: {kind}{' | None' if optional else ''}{default}"
 
 
 def _result(construct: Construct) -> str:
     if isinstance(construct, HostConstruct):
         return _HOST[construct.name]
-    if isinstance(construct, Operator) or construct.name in _VALUES:
-        return "_Expr"
+    if isinstance(construct, Operator) or construct.name in _VALUES:  # in a kernel or in index notation
+        return "_Any"
     if isinstance(construct, LibraryFunction):
         return "None" if construct.buffers else "_Any"
     if getattr(construct, "is_atomic", False):
-        return "_Expr | None"
+        return "_Any"
     return "None" if hasattr(construct, "op") else "_Any"
 
 

@@ -43,7 +43,7 @@ class Schedule:
         helve.Error: `func` is no kernel function (HV0806), or not well formed.
     """
 
-    def __init__(self, func: PrimFunc, check: bool = False):
+    def __init__(self, func: PrimFunc | Schedule | _core.Function, check: bool = False):
         function = function_of(func)
         if function is None:
             raise error("NotAKernel", _call_place(), given=shown(func))

@@ -9,8 +9,9 @@ import ast
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from helve.errors import error, suggestion
+from helve.errors import error
 from helve.language.constructs import Parameter
+from helve.language.habits import keyword_meant
 from helve.script.context import Context
 
 
@@ -86,5 +87,5 @@ def match(context: Context, construct, call: ast.Call) -> Arguments:
 
 def keyword_fixes(keyword: str, construct) -> list[str]:
     """The parameter that was meant, if one is near, and all of them."""
-    near = suggestion(keyword, [p.name for p in construct.parameters])
+    near = keyword_meant(keyword, [p.name for p in construct.parameters])
     return [*near, f"its parameters are: {construct.parameter_text}"] if near else []

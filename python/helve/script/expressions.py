@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import operator
-from dataclasses import dataclass
 from typing import Any
 from collections.abc import Callable
 
@@ -24,7 +23,10 @@ from helve.script.dtypes import dtype_of
 from helve.script.inlinable import Helper, Inline, helper_of, is_own, nested
 from helve.script.prim_func import PrimFunc
 from helve.script.values import (
+    Method,
     as_index,
+    converted,
+    in_subscript,
     index_remedy,
     is_bool,
     is_language,
@@ -34,7 +36,9 @@ from helve.script.values import (
     is_small,
     kind_of,
     number,
+    over_elements,
     plain,
+    scalar_remedy,
     subscripts,
 )
 from helve.script.views import Part, View
@@ -91,14 +95,6 @@ _UNSUPPORTED: dict[type, tuple[str, str]] = {
 Handler = Callable[["Expressions", ast.Call], Any]
 
 
-@dataclass(frozen=True)
-class Method:
-    """A method of a value of the program, before its call."""
-
-    value: _core.Expr
-    construct: Construct
-
-
 class Expressions:
     """Evaluates expressions of one function.
 
@@ -124,8 +120,11 @@ class Expressions:
         raise self.context.unsupported(node, construct, remedy)
 
     def _constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, (complex, bytes)) or node.value is ...:
-            kind = {complex: "a complex number", bytes: "a bytes literal"}.get(type(node.value), "'...'")
+        if node.value is ...:
+            remedy = "in a subscript write ':' for each dimension that it stands for"
+            raise self.context.unsupported(node, "'...'", remedy)
+        if isinstance(node.value, (complex, bytes)):
+            kind = "a complex number" if isinstance(node.value, complex) else "a bytes literal"
             raise self.context.unsupported(node, kind, "constants are numbers, True, False, None and strings")
         return node.value
 
@@ -278,7 +277,7 @@ class Expressions:
                 return self.on_host(node, lambda: a @ b)
             raise self.context.unsupported(node, "'@'", "use T.gemm")
         name, fold = _BINARY[type(op)]
-        if is_plain(a) and is_plain(b):
+        if all(is_plain(value) and not isinstance(value, Construct) for value in (a, b)):
             self._limit_growth(node, op, a, b)
             both_numbers = number(a) is not None and number(b) is not None
             if both_numbers and b == 0 and isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)):
@@ -470,6 +469,8 @@ class Expressions:
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         if helper is not None and (helper.always or any(map(is_slice, given))):
             return self.inline(helper, node, whole)
+        if remedy := over_elements(function, given):
+            raise context.unsupported(node, f"a call of {quote(node.func)} with elements of a buffer", *remedy)
         for argument in given:
             if isinstance(argument, ast.Starred):
                 raise context.unsupported(argument, "'*' before an argument", "write the arguments one by one")
@@ -566,7 +567,7 @@ class Expressions:
         if plain_number is None:
             what = f"an operand of '{_text_of(operation)}'" if operation else "the value"
             raise error("WrongType", self.context.span(node), what=what, given=kind_of(value), expected="a number",
-                        fixes=["scalars are numbers and elements of buffers"])
+                        fixes=scalar_remedy(value))
         return self.in_range(node, plain_number, dtype)
 
     def in_range(self, node: ast.expr, value: Any, dtype: str = "index") -> Any:
@@ -626,8 +627,7 @@ class Expressions:
 
     def subscript_index(self, buffer: _core.Buffer | View | Part, node: ast.expr) -> _core.Expr:
         """One index of a buffer."""
-        value = self.evaluate(node)
-        span = self.context.span(node)
+        value, span = in_subscript(self.evaluate, node), self.context.span(node)
         if isinstance(value, _core.Expr) and (value.dtype == "index" or "int" in value.dtype):
             return as_index(value)
         plain_number = number(value)
@@ -656,7 +656,7 @@ class Expressions:
         operand = self.operand(node, value, "", dtype)
         span = self.context.span(node)
         if isinstance(operand, _core.Expr):
-            return _core.convert_for_store(operand, dtype, span)
+            return converted(node, operand, dtype, span)
         return _core.constant_of(operand, dtype, span)
 
     def dtype(self, node: ast.expr, value: Any) -> DType:

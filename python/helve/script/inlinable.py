@@ -104,7 +104,7 @@ def helper_of(value: Any) -> Helper | None:
         return inner and _replaced(inner, always=True)
     if isinstance(value, LibraryFunction):
         inner = _of_function(value.function, {})
-        return inner and _replaced(inner, check=value.check, buffers=value.buffers)
+        return inner and _replaced(inner, name=value.text, check=value.check, buffers=value.buffers)
     if isinstance(value, types.FunctionType) and is_own(value):
         return _of_function(value, {})
     return None

@@ -117,13 +117,13 @@ class Inliner:
         for parameter in helper.parameters:
             node, value = given.get(parameter.name, (None, None))
             if helper.buffers and parameter.required and not isinstance(value, (_core.Buffer, View)):
-                raise context.bad_argument(node, f"T.{helper.name}", parameter.name, "it is no buffer",
+                raise context.bad_argument(node, helper.name, parameter.name, "it is no buffer",
                                            "pass a whole buffer of the block")
         try:
             helper.check(**{**helper.defaults, **{name: value for name, (_, value) in given.items()}})
         except Refused as fault:
             parameter, reason, remedy = fault.args
-            raise context.bad_argument(given.get(parameter, given[helper.parameters[0].name])[0], f"T.{helper.name}",
+            raise context.bad_argument(given.get(parameter, given[helper.parameters[0].name])[0], helper.name,
                                        parameter, reason, remedy) from None
 
     def _check_parameters(self, helper: Helper, span: _core.Span) -> None:

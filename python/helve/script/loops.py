@@ -173,6 +173,11 @@ def _counted_loop(expressions: Expressions, header: Header, arguments: Arguments
             raise context.bad_argument(arguments["step"], arguments.construct.text, "step", "it is 0",
                                        "write a step that is not 0")
     extent = extent_between(begin, end, header.span)
+    if name == "Pipelined" and isinstance(extent, _core.IntImm) and extent.value < 0:
+        start, end_text = (ast.unparse(arguments[each]) for each in ("start", "stop"))
+        raise error("NegativeExtent", header.span, extent=extent.value,
+                    fixes=[f"it is the loop from {start} to {end_text}; a number of stages has its name: "
+                           f"T.Pipelined({start}, num_stages={end_text})"])
     if step == 1:
         header.begins, header.extents = [begin], [extent]
         header.bindings = targets(context, node.target, 1, [])

@@ -279,6 +279,8 @@ def peer(expressions: Expressions, call: ast.Call, name: str, span: _core.Span) 
 def tile_operation(expressions: Expressions, function: TileOperation, call: ast.Call) -> list[_core.Stmt]:
     """The statements of a call of a row of the table: one, and what writes back to views."""
     context = expressions.context
+    if function is language.cumsum and len(call.args) == 1 and all(k.arg != "dst" for k in call.keywords):
+        call = ast.copy_location(ast.Call(call.func, [call.args[0], call.args[0]], call.keywords), call)  # in place
     arguments = match(context, function, call)
     sources = [p for p in function.operands if p.kind == "Source"]
     if function.is_atomic and _returns_previous(expressions, arguments):
@@ -409,8 +411,13 @@ def _operator(expressions: Expressions, call: ast.Call) -> Any:
 def _cast(expressions: Expressions, call: ast.Call) -> _core.Expr:
     function = expressions.evaluate(call.func)
     arguments = match(expressions.context, function, call)
-    dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
     value = expressions.evaluate(arguments["x"])
+    if isinstance(value, (str, DType)):
+        x, dtype = ast.unparse(arguments["dtype"]), f'"{value}"'
+        right = f"{dtype}, {x}" if function is language.Cast else f"{x}, {dtype}"
+        raise expressions.context.bad_argument(arguments["x"], function.text, "x", "it is a type, no value",
+                                               f"write {function.text}({right})")
+    dtype = expressions.dtype(arguments["dtype"], expressions.evaluate(arguments["dtype"]))
     return expressions.convert(arguments["x"], value, dtype, expressions.context.span(call))
 
 

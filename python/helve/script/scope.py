@@ -122,7 +122,7 @@ class Scope:
         if name in self.surroundings.local_names:
             note = _core.Note(f"'{name}' is assigned in the kernel, so it means a name of the kernel everywhere in it")
             raise error("UnknownName", span, name=name, notes=[note], fixes=["choose another name for one of the two"])
-        near = suggestion(name, self.known_names())
+        near = suggestion(name, NAMES, "T.") if name in NAMES else suggestion(name, self.known_names())
         raise error("UnknownName", span, name=name, fixes=near or meant(name, NAMES))
 
     def known_names(self) -> list[str]:

@@ -356,7 +356,10 @@ class Statements:
         if len(node.items) == 1 and function is language.outline:
             return self._outline(node, item)
         if len(node.items) > 1 or function is not language.Kernel:
-            raise context.unsupported(item.context_expr, "this 'with'", "'with' takes one T.Kernel(...)")
+            remedy = "'with' takes one T.Kernel(...)"
+            if function in (language.Kernel, language.thread) and isinstance(node.items[1].context_expr, ast.Name):
+                remedy = "names of several values stand in parentheses, as (i, j)"
+            raise context.unsupported(item.context_expr, "this 'with'", remedy)
         arguments = match(context, language.Kernel, item.context_expr)
         block_threads = threads.kernel_threads(self.expressions, arguments)
         cluster = self.expressions.literal(

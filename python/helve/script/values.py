@@ -7,12 +7,25 @@ from __future__ import annotations
 
 import ast
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any
 
 from helve import _core, language
+from helve.errors import Error, from_diagnostic
 from helve.language.constructs import Construct, DType, FrontEnd, Namespace
 from helve.script.views import Part, View
+
+_LONG = 40  # of a text in a remedy
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a value of the program, before its call."""
+
+    value: _core.Expr
+    construct: Construct
 
 
 def subscripts(node: ast.Subscript) -> list[ast.expr]:
@@ -116,8 +129,10 @@ def is_language(value: Any) -> bool:
 
 
 def index_remedy(node: ast.expr, value: Any) -> list[str]:
-    """What to write where a float is an index; nothing for other values."""
+    """What to write where a float or None is an index; nothing for other values."""
     plain = number(value)
+    if value is None:
+        return ["leave it out: T.copy takes no notice of dimensions of extent 1, and T.reshape makes one"]
     if isinstance(plain, float) and plain.is_integer():
         return [f"write {int(plain)}"]
     if not isinstance(value, _core.Expr) or "float" not in value.dtype:
@@ -125,9 +140,52 @@ def index_remedy(node: ast.expr, value: Any) -> list[str]:
     return [f'write T.cast({ast.unparse(node)}, "int32"), which rounds toward zero']
 
 
+def in_subscript(evaluate: Callable[[ast.expr], Any], node: ast.expr) -> Any:
+    """The value of a subscript; where a float beside an index is refused, with what a subscript takes."""
+    try:
+        return evaluate(node)
+    except Error as fault:
+        data = fault.diagnostic
+        sides = dict(data.args)
+        if data.name != "MixedTypes" or "index" not in (sides["left"], sides["right"]):
+            raise
+        fixes = ["subscripts are whole numbers: divide by //, which rounds down"]
+        raise from_diagnostic(_core.Diagnostic(data.name, data.span, data.args, data.notes, fixes)) from None
+
+
+def converted(node: ast.expr, value: _core.Expr, dtype: str, span: _core.Span) -> _core.Expr:
+    """A value as a store converts it. A remedy names what the program has there, not what a function computes."""
+    try:
+        return _core.convert_for_store(value, dtype, span)
+    except Error as fault:
+        data, text = fault.diagnostic, ast.unparse(node)
+        if not isinstance(node, ast.Call) or not data.help.startswith("write T.cast("):
+            raise
+        short = f'write T.cast({text}, "{dtype}") in place of {text}'
+        fixes = [short if len(text) <= _LONG else f'convert it: T.cast(x, "{dtype}")']
+        raise from_diagnostic(_core.Diagnostic(data.name, data.span, data.args, data.notes, fixes)) from None
+
+
+def scalar_remedy(value: Any) -> list[str]:
+    """What to write where a value is no scalar."""
+    if isinstance(value, Construct):
+        return [f"call it: {value!r}({', '.join(p.name for p in value.parameters if p.required)})"]
+    return ["scalars are numbers and elements of buffers"]
+
+
+def over_elements(function: Any, given: list[ast.expr]) -> list[str]:
+    """What T has for a call of Python's `sum(A[b, :])`, as a list of fixes; nothing for other calls."""
+    name = {sum: "reduce_sum", max: "reduce_max", min: "reduce_min", any: "reduce_any", all: "reduce_all"}.get(
+        function if isinstance(function, BuiltinFunctionType) else None)
+    many = len(given) == 1 and (is_slice(given[0]) or isinstance(given[0], ast.GeneratorExp))
+    return [f"in helve: T.{name}(src, dst, dim)"] if name and many else []
+
+
 def kind_of(value: Any) -> str:
     if isinstance(value, _core.Expr):
         return value.dtype
+    if isinstance(value, Construct):
+        return repr(value)
     return {str: "a string", float: "a float", bool: "a bool", int: "an integer", type(None): "None"}.get(
         type(value), _core.with_article(type(value).__name__)
     )

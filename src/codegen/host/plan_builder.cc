@@ -223,12 +223,29 @@ class PlanBuilder {
     out_.plan.steps.push_back({std::move(check)});
   }
 
+  /// What the program has where a requirement comes from: passes have split loops, and named parts of it. Where it has
+  /// nothing there, or several things, the expression itself.
+  Expr as_written(const IndexRequirement& each) const {
+    if (!each.span.known()) return each.expression;
+    std::vector<Expr> found;
+    const auto look = [&](const Expr& e) {
+      if (e->span != each.span || e->kind != each.expression->kind) return;
+      if (found.empty() || to_text(found[0]) != to_text(e)) found.push_back(e);
+    };
+    walk(signature_.body, [&](const Stmt& s) {
+      const Store* n = as<Store>(s);
+      if (n && as<Load>(each.expression)) look(load(n->buffer, n->indices, s->span));
+    });
+    walk_exprs(signature_.body, look);
+    return found.size() == 1 ? found[0] : each.expression;
+  }
+
   /// Index values in kernels are assumed to fit 64 bits; if that depends on extents and parameters, the call checks it.
   void add_index_checks() {
     bounds_ = std::make_shared<const IndexBounds>(FunctionRef(&lowered_));
     for (const IndexRequirement& each : bounds_->requirements()) {
       const std::string what = as<Load>(each.expression) ? "the address of " : "";
-      const std::string text = fmt::format("{}'{}'", what, to_text(each.expression));
+      const std::string text = fmt::format("{}'{}'", what, to_text(as_written(each)));
       if (!each.reach)
         throw UserError(Code::IndexRange, each.span, {{"expression", text}, {"values", "constant extents"}});
       const Expr reach = expr_of(*each.reach);

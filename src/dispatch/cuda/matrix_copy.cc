@@ -44,7 +44,9 @@ Stmt by_matrices(const TileOp& op, TileOpcode instruction, const LoweringContext
   const bool loads = instruction == TileOpcode::LoadMatrix;
   const Region &memory = op.region(loads ? 0 : 1), &fragment = op.region(loads ? 1 : 0);
   *declined = fault_of(memory, fragment, loads, *context.facts);
-  if (is_written_for_threads(*context.kernel)) *declined = "the kernel is written for its threads";
+  if (registers_of_threads_among({&fragment}, *context.kernel)) {
+    *declined = fmt::format("T.threads loops access '{}', so it is registers of single threads", fragment.buffer->name);
+  }
   if (!declined->empty()) return {};
   std::string reason;
   return tile_op(instruction, {op.region(0), op.region(1), fragment_part(fragment, &reason)->layout}, op.span);

@@ -84,8 +84,8 @@ Stmt lower_mma(const TileOp& op, const LoweringContext& context, std::string* de
   const Region &a = op.region(0), &b = op.region(1), &c = op.region(2);
   const std::optional<ProductShape> shape = product_of(op, declined);
   if (!shape) return {};
-  if (is_written_for_threads(*context.kernel)) {
-    *declined = "the kernel is written for its threads";
+  if (const Buffer* registers = registers_of_threads_among({&a, &b, &c}, *context.kernel)) {
+    *declined = fmt::format("T.threads loops access '{}', so it is registers of single threads", registers->name);
     return {};
   }
   const int64_t all = context.kernel->threads / kWarp;

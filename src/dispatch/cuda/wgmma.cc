@@ -72,8 +72,8 @@ Stmt lower_wgmma(const TileOp& op, const LoweringContext& context, std::string* 
   if (!has_instruction(context, declined)) return {};
   const std::optional<ProductShape> shape = product_of_groups(op, declined);
   if (!shape) return {};
-  if (is_written_for_threads(*context.kernel)) {
-    *declined = "the kernel is written for its threads";
+  if (const Buffer* registers = registers_of_threads_among({&op.region(0), &op.region(2)}, *context.kernel)) {
+    *declined = fmt::format("T.threads loops access '{}', so it is registers of single threads", registers->name);
     return {};
   }
   if (!division(*shape, context.kernel->threads, kProductColumns, declined)) return {};

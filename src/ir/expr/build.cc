@@ -319,7 +319,11 @@ void check_index_types(const Storage& buffer, const std::vector<Expr>& indices, 
     Span at = index->span.known() ? index->span : span;
     if (!index->dtype.is_index()) {
       std::vector<std::string> fixes;
-      if (index->dtype.is_data_int()) fixes.push_back(fmt::format("write T.index({})", brief_text(index)));
+      const bool rounds = index->dtype.is_float();
+      if (rounds || index->dtype.is_data_int()) {
+        fixes.push_back(
+            fmt::format("write T.index({}){}", brief_text(index), rounds ? ", which rounds toward zero" : ""));
+      }
       throw UserError(Code::IndexType, at, {{"buffer", buffer.name}, {"dtype", to_string(index->dtype)}}, {},
                       std::move(fixes));
     }
