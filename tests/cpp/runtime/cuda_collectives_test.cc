@@ -89,9 +89,23 @@ std::vector<Case> cases() {
                                   0, 1, 6, 0),
                        12 + 6 * members});
         Collective permute =
-            collective(CollectiveKind::Permute, 0, kFloat32, ReduceOp::Sum, in_place, {9}, {1}, {1}, 2, 2, 0, 0);
-        permute.peers = {{0, 3}, {3, 1}, {1, 0}};
+            collective(CollectiveKind::Permute, axes, kFloat32, ReduceOp::Sum, in_place, {9}, {1}, {1}, 2, 2, 0, 0);
+        permute.source = P::binary(ScalarOp::Sub, P::slot(0), P(1));  // none before the first
         out.push_back({mesh, permute, 16});
+        permute.source = P::binary(ScalarOp::FloorMod, P::binary(ScalarOp::Add, P::slot(0), P(2)), P(members));
+        out.push_back({mesh, permute, 16});
+        Collective gather =
+            collective(CollectiveKind::Gather, axes, kFloat32, ReduceOp::Sum, in_place, {3, 5}, {7, 1}, {5, 1}, 1, 0, 0, 15);
+        Collective scatter = collective(CollectiveKind::Scatter, axes, kFloat32, ReduceOp::Sum, in_place, {6}, {1}, {2},
+                                        0, 1, 6, 0);
+        Collective sum = collective(CollectiveKind::Reduce, axes, kFloat32, ReduceOp::Sum, in_place, {2, 1, 600},
+                                    {700, 1, 1}, {600, 9, 1}, 3, 0, 0, 0);
+        for (int64_t root : {int64_t{0}, members - 1}) {
+          gather.root = scatter.root = sum.root = P(root);
+          out.push_back({mesh, gather, 21 + 15 * members});
+          out.push_back({mesh, scatter, 12 + 6 * members});
+          out.push_back({mesh, sum, 1500});
+        }
       }
     }
   }
@@ -208,6 +222,10 @@ void compare(const Case& c, Entry entry, bool all, std::mt19937& random) {
   for (const P& p : c.step.extents) extents.push_back(evaluate(p, {}));
   for (const P& p : c.step.src_strides) src_strides.push_back(evaluate(p, {}));
   for (const P& p : c.step.dst_strides) dst_strides.push_back(evaluate(p, {}));
+  std::vector<int64_t> sources;
+  for (int64_t me = 0; me < group_size(c.mesh, c.step.axes) && c.step.kind == CollectiveKind::Permute; ++me) {
+    sources.push_back(evaluate(c.step.source, std::array{me}));
+  }
   const auto request_on = [&](std::vector<std::byte>(&memory)[2]) {
     CollectiveRequest r;
     r.mesh = c.mesh;
@@ -225,7 +243,7 @@ void compare(const Case& c, Entry entry, bool all, std::mt19937& random) {
     r.member_stride_src = evaluate(c.step.member_stride_src, {});
     r.member_stride_dst = evaluate(c.step.member_stride_dst, {});
     r.root = evaluate(c.step.root, {});
-    r.peers = c.step.peers;
+    r.sources = sources;
     return r;
   };
   HostCommunicator().run(c.step.kind, request_on(expected));

@@ -271,8 +271,14 @@ struct Outline final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("body", &Outline::body)}; }
 };
 
+/// A function of one index, `lambda var: value`; the variable is known in the value alone.
+struct IndexMap {
+  VarRef var;
+  Expr value;
+};
+
 /// One operand of a tile operation, as declared by its row.
-using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout>;
+using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout, IndexMap>;
 
 /// A tile operation of the table with one operand for each declared parameter, in the row's order.
 struct TileOp final : StmtNode {
@@ -287,6 +293,8 @@ struct TileOp final : StmtNode {
   bool is_region(size_t i) const { return std::holds_alternative<Region>(operands[i]); }
   const Region& region(size_t i) const { return std::get<Region>(operands[i]); }
   const Expr& expr(size_t i) const { return std::get<Expr>(operands[i]); }
+  const IndexMap& map(size_t i) const { return std::get<IndexMap>(operands[i]); }
+  bool is_map(size_t i) const { return std::holds_alternative<IndexMap>(operands[i]); }
   const std::vector<Expr>& exprs(size_t i) const { return std::get<std::vector<Expr>>(operands[i]); }
   int64_t integer(size_t i) const { return std::get<int64_t>(operands[i]); }
   bool flag(size_t i) const { return std::get<bool>(operands[i]); }
@@ -303,7 +311,7 @@ struct TileOp final : StmtNode {
   int64_t dim() const;
   std::optional<size_t> dimension(size_t rank) const;  ///< named by `dim` among `rank`, negative from the end
   std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
-  int64_t root() const;
+  const Expr& root() const;
   const std::vector<Expr>& coord() const;
   bool transposes(size_t matrix) const;  ///< for a product: the first or the second factor
   std::optional<bool> clears() const;  ///< are previous contents of the result ignored? Nothing without such a flag
