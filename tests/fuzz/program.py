@@ -192,7 +192,7 @@ class Op:
 
     name: str
     regions: list
-    keywords: dict = field(default_factory=dict)  # values: int, bool, str, an expression, a list of expressions, a Lambda
+    keywords: dict = field(default_factory=dict)  # values: int, bool, str, an expression or a list of them, a Lambda
 
 
 @dataclass(eq=False)

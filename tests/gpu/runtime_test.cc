@@ -356,10 +356,9 @@ TEST_F(Gpu, CollectivesAgreeWithTheHost) {
   constexpr int64_t kWidth = 6000, kBox = 900;
   for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 3}, {3, 2}}) {
     for (uint64_t axes : {1u, 2u, 3u}) {
-      for (CollectiveKind kind :
-           {CollectiveKind::AllGather, CollectiveKind::Gather, CollectiveKind::Broadcast, CollectiveKind::Scatter,
-            CollectiveKind::AllReduce, CollectiveKind::Reduce, CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
-            CollectiveKind::Permute}) {
+      for (CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::Gather, CollectiveKind::Broadcast,
+                                  CollectiveKind::Scatter, CollectiveKind::AllReduce, CollectiveKind::Reduce,
+                                  CollectiveKind::ReduceScatter, CollectiveKind::AllToAll, CollectiveKind::Permute}) {
         Collective step;
         step.kind = kind;
         step.axes = axes;

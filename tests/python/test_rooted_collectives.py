@@ -225,32 +225,49 @@ def test_a_root_in_what_a_broadcast_overwrites():
     check(dynamic((2, 3), (4,), lines), [a, np.zeros_like(a)], {1: np.repeat(a[:, 1:2], 3, 1)})
 
 
-@pytest.mark.parametrize("statement", [
-    "broadcast(S, D, n, axis='y')", "scatter(E, D, n, axis='y', dim=0)", "gather(D, E, n, axis='y', dim=0)",
-    "reduce(S, D, root=n, axis='y')"])
+STATEMENTS = ["broadcast(S, D, {}, axis='y')", "scatter(E, D, {}, axis='y', dim=0)",
+              "gather(D, E, {}, axis='y', dim=0)", "reduce(S, D, root={}, axis='y')"]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_root_outside_of_its_group(statement):
-    lines = ["E = T.alloc_shared((12,), \"int32\")", "T.fill(E, 0)", f"T.comm.{statement}"]
-    program = dynamic((2, 3), (4,), lines, arguments=", n: T.int32")
+    """A call that names it is refused; memory that does ends the call where the collective stands."""
+    lines = ["E = T.alloc_shared((12,), \"int32\")", "P = T.alloc_shared((1,), \"int32\")", "T.fill(E, 0)", "P[0] = n"]
+    name = statement.partition("(")[0]
     a = sample((2, 3, 4), "int32")
-    for target, root in itertools.product(["interp", "llvm"], [-1, 3]):
-        with pytest.raises(helve.Error) as caught:
-            helve.compile(program, target=target)(a, np.zeros_like(a), root)
-        name = statement.partition("(")[0]
-        assert caught.value.code == "HV0108"
-        assert f"'T.comm.{name}' cannot take {root} for 'root': the group has 3 cores" in str(caught.value)
+    for root, message, code in [
+        ("n", "'main' needs n >= 0 and n <= 2, this call has n={}", "HV0616"),
+        ("T.index(P[0])", f"'T.comm.{name}' cannot take {{}} for 'root': the group has 3 cores", "HV0108"),
+    ]:
+        program = dynamic((2, 3), (4,), [*lines, f"T.comm.{statement.format(root)}"], arguments=", n: T.int32")
+        for target, number in itertools.product(["interp", "llvm"], [-1, 3]):
+            with pytest.raises(helve.Error) as caught:
+                helve.compile(program, target=target)(a, np.zeros_like(a), number)
+            assert caught.value.code == code
+            assert message.format(number) in str(caught.value)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_root_that_is_certainly_outside(statement):
+    lines = ["E = T.alloc_shared((12,), \"int32\")", "T.fill(E, 0)", "for t in T.serial(4):",
+             f"    T.comm.{statement.format('t')}"]
+    with pytest.raises(helve.Error, match="cannot take 3 for 'root': the group has 3 cores") as caught:
+        helve.compile(dynamic((2, 3), (4,), lines), target="llvm")
+    assert caught.value.code == "HV0108" and "when t=3" in str(caught.value)
 
 
 def test_cores_of_a_put_that_are_known_when_it_runs():
-    program = dynamic((2, 3), (4,), ["T.comm.put(S, D, src_core=[n, 1], dst_core=[1, n + 1])"], arguments=", n: T.int32")
+    program = dynamic((2, 3), (4,), ["T.comm.put(S, D, src_core=[n, 1], dst_core=[1, n + 1])"],
+                      arguments=", n: T.int32")
     a = sample((2, 3, 4), "int32")
     for n in (0, 1):
         wanted = np.full_like(a, BEFORE)
         wanted[1, n + 1] = a[n, 1]
         check(program, [a, np.zeros_like(a), n], {1: wanted})
     for target in ("interp", "llvm"):
-        with pytest.raises(helve.Error, match=r"for 'src_core'|for 'dst_core'") as caught:
+        with pytest.raises(helve.Error, match="'main' needs n >= 0 and n <= 1, this call has n=2") as caught:
             helve.compile(program, target=target)(a, np.zeros_like(a), 2)
-        assert caught.value.code == "HV0108"
+        assert caught.value.code == "HV0616"
 
 
 @pytest.mark.parametrize("target", ["interp", "llvm"])

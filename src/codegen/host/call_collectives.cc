@@ -98,10 +98,10 @@ class Writer {
     }
     if (body_.empty()) return out;
     out.lines.push_back(fmt::format("{{  // {}", title()));
+    if (!room_.empty()) body_.insert(body_.begin(), fmt::format("TRY(room.reserve({}, 256));", room_));
     for (const std::string& line : declarations()) out.lines.push_back("  " + line);
     const bool guarded = !never_empty_;
     if (guarded) out.lines.push_back("  if (bytes > 0) {");
-    if (!room_.empty()) body_.insert(body_.begin(), fmt::format("TRY(room.reserve({}, 256));", room_));
     for (const std::string& line : body_) out.lines.push_back((guarded ? "    " : "  ") + line);
     if (guarded) out.lines.push_back("  }");
     out.lines.push_back("}");

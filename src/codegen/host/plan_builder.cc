@@ -40,6 +40,7 @@ class PlanBuilder {
     count_globals();
     add_checks();
     add_index_checks();
+    for (const VarRef& dim : lowered_.dims) facts_.bind(dim, {0, std::nullopt});
     add_steps(lowered_.body, out_.plan.steps);
     out_.plan.slots = scalars_.slots();
     return std::move(out_);
@@ -314,9 +315,10 @@ class PlanBuilder {
   /// Ends the call where a root is no member of its group, or a core is none of the mesh.
   void check_members(const TileOp& op, std::vector<Step>& out) const {
     const auto check = [&](size_t i, const Expr& e, int64_t count, std::string reason, const char* remedy) {
+      const Expr inside = logical_and(apply(Op::Le, {int_imm(0), e}), less(e, int_imm(count)));
+      if (e->dtype.is_index() && can_prove(inside, facts_)) return;
       const std::string name(op.row().params[i].name);
       const ScalarProgram value = scalars_.required(e, fmt::format("'{}' of {}", name, operation_text(op)));
-      if (value.is_constant()) return;
       using runtime::ScalarOp;
       runtime::Check step{
           ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, value),
@@ -383,8 +385,13 @@ class PlanBuilder {
       nest[d].begin = value_of(s.begins[d], {ControlUse::Value, "the begin of a loop", "begin", self}, at);
       nest[d].extent = value_of(s.extents[d], {ControlUse::Count, "the extent of a loop", "extent", self}, at);
     }
-    for (size_t d = 0; d < nest.size(); ++d) nest[d].slot = scalars_.add_slot(s.vars[d].get());
+    const Facts around = facts_;
+    for (size_t d = 0; d < nest.size(); ++d) {
+      nest[d].slot = scalars_.add_slot(s.vars[d].get());
+      if (!has_load(s.begins[d]) && !has_load(s.extents[d])) facts_.bind_loop(s.vars[d], s.begins[d], s.extents[d]);
+    }
     std::vector<Step> body = steps(s.body);
+    facts_ = around;
     for (size_t d = nest.size(); d-- > 0;) {
       nest[d].body = std::move(body);
       body.clear();
@@ -528,9 +535,7 @@ class PlanBuilder {
 
   /// A negative grid extent ends the call.
   void check_extent(const Expr& extent, const ScalarProgram& count, const Span& span, std::vector<Step>& out) const {
-    Facts facts;
-    for (const VarRef& dim : lowered_.dims) facts.bind(dim, {0, std::nullopt});
-    if (can_prove(apply(Op::Le, {int_imm(0), extent}), facts)) return;
+    if (can_prove(apply(Op::Le, {int_imm(0), extent}), facts_)) return;
     runtime::Check check{ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), count),
                          {Code::NegativeExtent, span, {}, {}, {}},
                          {}};
@@ -583,6 +588,7 @@ class PlanBuilder {
   HostScalars scalars_;
   std::deque<VarRef> kept_;  ///< variables of reads and control values: slots are found by their addresses
   std::shared_ptr<const IndexBounds> bounds_;
+  Facts facts_;  ///< of extents, and of loops around the current place
   std::vector<Expr> guards_;  ///< conditions around the current place
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;

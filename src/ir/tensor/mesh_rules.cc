@@ -102,7 +102,7 @@ void check_source(const TileOp& op) {
   }
   const Ref<const TileOp> fixed = map_of_group(op, [](size_t, const Expr&) { return int_imm(0); });
   if (!has_load(fixed->map(i).value)) return;
-  refuse_argument(operation_text(op), "source", quoted(to_text(op.map(i).value)),
+  refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(op.map(i).value)),
                   fmt::format("it reads memory by '{}'", op.map(i).var->name),
                   "read only index values that all cores share, and compute with them", op.place(i));
 }

@@ -318,8 +318,8 @@ Index ring(int64_t members, bool closed = true) {
   return sources;
 }
 
-const std::vector<Kind> kKinds = {Kind::AllGather, Kind::Gather, Kind::Broadcast,     Kind::Scatter, Kind::AllReduce,
-                                  Kind::Reduce,    Kind::ReduceScatter, Kind::AllToAll, Kind::Permute};
+const std::vector<Kind> kKinds = {Kind::AllGather, Kind::Gather,        Kind::Broadcast, Kind::Scatter, Kind::AllReduce,
+                                  Kind::Reduce,    Kind::ReduceScatter, Kind::AllToAll,  Kind::Permute};
 
 void all_cases(const Index& mesh, const Dtype& dtype, const Box& box, const std::string& label) {
   int64_t reach = 1;

@@ -94,10 +94,10 @@ std::vector<Case> cases() {
         out.push_back({mesh, permute, 16});
         permute.source = P::binary(ScalarOp::FloorMod, P::binary(ScalarOp::Add, P::slot(0), P(2)), P(members));
         out.push_back({mesh, permute, 16});
-        Collective gather =
-            collective(CollectiveKind::Gather, axes, kFloat32, ReduceOp::Sum, in_place, {3, 5}, {7, 1}, {5, 1}, 1, 0, 0, 15);
-        Collective scatter = collective(CollectiveKind::Scatter, axes, kFloat32, ReduceOp::Sum, in_place, {6}, {1}, {2},
-                                        0, 1, 6, 0);
+        Collective gather = collective(CollectiveKind::Gather, axes, kFloat32, ReduceOp::Sum, in_place, {3, 5}, {7, 1},
+                                       {5, 1}, 1, 0, 0, 15);
+        Collective scatter =
+            collective(CollectiveKind::Scatter, axes, kFloat32, ReduceOp::Sum, in_place, {6}, {1}, {2}, 0, 1, 6, 0);
         Collective sum = collective(CollectiveKind::Reduce, axes, kFloat32, ReduceOp::Sum, in_place, {2, 1, 600},
                                     {700, 1, 1}, {600, 9, 1}, 3, 0, 0, 0);
         for (int64_t root : {int64_t{0}, members - 1}) {
