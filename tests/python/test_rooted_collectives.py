@@ -331,3 +331,14 @@ def test_a_plan_names_no_ranks():
     text = helve.compile(program, target="llvm").source("plan")
     assert "permute over (y) from k -> k - 1 int32" in text
     assert "permute over (x, y) from k -> " in text and "[" not in text.split("from k -> ")[2].split(" int32")[0]
+
+
+def test_proofs_tell_of_roots():
+    lines = ["for t in T.serial(3):", "    T.comm.broadcast(S, D, t, axis='y')",
+             "P = T.alloc_shared((1,), \"int32\")", "P[0] = 1", "T.comm.reduce(S, D, root=T.index(P[0]), axis='y')",
+             "T.comm.reduce(S, D, root=n, axis='y')"]
+    kernel = helve.compile(dynamic((2, 3), (4,), lines, arguments=", n: T.int32"), target="llvm")
+    found = {p.question: p.verdict for p in kernel.proofs() if "'root'" in p.question}
+    assert found == {"'root' of T.comm.broadcast, t, is one of 3 cores": "proved",
+                     "'root' of T.comm.reduce, T.cast(P[0], \"index\"), is one of 3 cores": "unknown",
+                     "'root' of T.comm.reduce, T.cast(n, \"index\"), is one of 3 cores": "checked"}

@@ -185,9 +185,9 @@ class comm:
 
     @staticmethod
     def permute(src: _Region, dst: _Region, shift: _Extent = 1, axis: _b.str | _Sequence[_b.str] = 'all', source: _Callable[[_Any], _Any] | None = None) -> None:
-        """dst of core k of the group becomes src of core source(k): `source=lambda k: k - 1` without a core before
-        the first, where source(k) is not in [0, K), so that dst keeps its values. Without source it is a ring
-        shift, source(k) = (k - shift) mod K."""
+        """dst of core k of the group becomes src of core source(k), and keeps its values where source(k) is not in
+        [0, K): with `source=lambda k: k - 1`, on the first core. Without source it is a ring shift, source(k) =
+        (k - shift) mod K."""
 
     @staticmethod
     def barrier(axis: _b.str | _Sequence[_b.str] = 'all') -> None:
