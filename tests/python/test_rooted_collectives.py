@@ -342,3 +342,28 @@ def test_proofs_tell_of_roots():
     assert found == {"'root' of T.comm.broadcast, t, is one of 3 cores": "proved",
                      "'root' of T.comm.reduce, T.cast(P[0], \"index\"), is one of 3 cores": "unknown",
                      "'root' of T.comm.reduce, T.cast(n, \"index\"), is one of 3 cores": "checked"}
+
+
+def test_a_function_that_is_called_brings_its_maps():
+    mesh = helve.Mesh((3,), ("x",))
+
+    @T.prim_func(mesh=mesh)
+    def moved(A: T.Tensor((3, 4), "int32"), s: T.int32):
+        with T.Kernel(3) as c:
+            S = T.alloc_shared((4,), "int32")
+            T.copy(A[c, :], S)
+            T.comm.permute(S, S, source=lambda k: k - s)
+            T.comm.broadcast(S[0:1], S[1:2], root=s)
+            T.copy(S, A[c, :])
+
+    @T.prim_func(mesh=mesh)
+    def main(A: T.Tensor((3, 4), "int32"), B: T.Tensor((3, 4), "int32"), n: T.int32):
+        moved(A, n)
+        moved(B, 2)
+
+    a = np.arange(12, dtype="int32").reshape(3, 4)
+    wanted = []
+    for by in (1, 2):
+        wanted.append(np.concatenate([a[:by], a[: 3 - by]]))
+        wanted[-1][:, 1] = wanted[-1][by, 0]
+    check(main, [a, a.copy(), 1], dict(enumerate(wanted)))

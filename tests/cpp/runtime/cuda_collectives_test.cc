@@ -119,6 +119,9 @@ std::vector<Case> cases() {
       {{2, 3},
        collective(CollectiveKind::AllReduce, 2, kFloat32, ReduceOp::Sum, true, {0, 4}, {1, 1}, {1, 1}, 0, 0, 0, 0),
        4});
+  Collective far = collective(CollectiveKind::Permute, 2, kFloat32, ReduceOp::Sum, false, {2}, {1}, {1}, 0, 0, 0, 0);
+  far.source = P::binary(ScalarOp::Sub, P(599), P::binary(ScalarOp::Mul, P(2), P::slot(0)));  // several launches
+  out.push_back({{2, 600}, far, 2});
   return out;
 }
 
@@ -128,6 +131,7 @@ constexpr const char* kCudaOnCpu = R"(
 #define __global__
 #define __device__
 #define __constant__ static const
+#define __grid_constant__
 struct Axis { unsigned x; };
 static Axis blockIdx, blockDim, threadIdx, gridDim;
 static float __uint_as_float(unsigned v) { float f; std::memcpy(&f, &v, 4); return f; }
@@ -138,7 +142,8 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 )";
 
-/// Entry `run_<name>(grid, block, parameters)` for each kernel, whose arguments are all 8 bytes.
+/// Entry `run_<name>(grid, block, parameters)` for each kernel, whose arguments are all 8 bytes, sources of members
+/// aside.
 std::string entries(const std::vector<const Collective*>& steps) {
   std::ostringstream out;
   for (size_t c = 0; c < steps.size(); ++c) {
@@ -150,6 +155,9 @@ std::string entries(const std::vector<const Collective*>& steps) {
            "++threadIdx.x)\n"
         << "    " << name << "(*(const char**)p[0], *(char**)p[1], *(char**)p[2]";
     for (size_t n = 0; n < numbers; ++n) out << ", *(Int*)p[" << 3 + n << "]";
+    if (steps[c]->kind == CollectiveKind::Permute) {
+      out << ", *(Sources_" << name << "*)p[" << 3 + numbers << "], *(Int*)p[" << 4 + numbers << "]";
+    }
     out << ");\n}\n";
   }
   return out.str();
@@ -271,7 +279,7 @@ TEST_F(CudaCollectives, AgreeWithTheHost) {
   if (std::system("c++ --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no C++ compiler";
   const std::vector<Case> all = cases();
   std::mt19937 random(1);
-  for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 3}, {3, 2}, {2, 2}}) {
+  for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 3}, {3, 2}, {2, 2}, {2, 600}}) {
     std::vector<const Collective*> steps;
     std::vector<const Case*> chosen;
     for (const Case& c : all) {
