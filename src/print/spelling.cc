@@ -134,7 +134,7 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
       const int64_t* v = int_value(op.expr(i));
       return v && *v == std::get<int64_t>(param.fallback);
     }
-    case ParamKind::Map: return !op.is_map(i);
+    case ParamKind::Map: return !std::holds_alternative<IndexMap>(op.operands[i]);
     case ParamKind::Integer: return op.integer(i) == std::get<int64_t>(param.fallback);
     case ParamKind::Flag: return op.flag(i) == std::get<bool>(param.fallback);
     case ParamKind::Barriers: return !op.is_region(i);
@@ -170,7 +170,7 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::Value: return value_for(op.expr(i), written_dtype(op));
     case ParamKind::Coord: return "[" + join(op.exprs(i), ", ", [&](const Expr& e) { return expr(e); }) + "]";
     case ParamKind::Index: return expr(op.expr(i));
-    case ParamKind::Map: return op.is_map(i) ? map(op.map(i)) : "None";
+    case ParamKind::Map: return is_default(op, i) ? "None" : map(std::get<IndexMap>(op.operands[i]));
     case ParamKind::Integer: return std::to_string(op.integer(i));
     case ParamKind::Flag: return op.flag(i) ? "True" : "False";
     case ParamKind::Text: return quoted(op.text(i));

@@ -144,7 +144,7 @@ def test_every_way(mesh, axes, src, dst, dtype, lines, collective):
 
 @pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
 def test_in_kernels_of_gpus(arch, cluster, tmp_path):
-    chosen = list(cases([(2, 3), (2, 1, 3)]))
+    chosen = list(cases([(3,), (1,), (2, 3), (2, 1, 3)]))
     forms = [helve.testing.lowering_stages(program_of(mesh, src, dst, dtype, lines), target="cuda", arch=arch)[-1][1]
              for mesh, _, src, dst, dtype, lines, _ in (case.values for case in chosen)]
     kernels = HostKernels(forms, tmp_path, names=[case.id for case in chosen], cluster_blocks=cluster)
@@ -367,3 +367,62 @@ def test_a_function_that_is_called_brings_its_maps():
         wanted.append(np.concatenate([a[:by], a[: 3 - by]]))
         wanted[-1][:, 1] = wanted[-1][by, 0]
     check(main, [a, a.copy(), 1], dict(enumerate(wanted)))
+
+
+# -- products of matrices whose blocks are on a square mesh ------------------------------------------------------------
+
+
+def summa(q, b):
+    """Each step has the blocks of one column of A, and of one row of B, on all cores of their rows and columns."""
+    @T.prim_func(mesh=helve.Mesh((q, q)))
+    def main(A: T.Tensor((q, q, b, b), "float32"), B: T.Tensor((q, q, b, b), "float32"),
+             C: T.Tensor((q, q, b, b), "float32")):
+        with T.Kernel(q, q) as (r, c):
+            mine = T.alloc_shared((b, b), "float32")
+            yours = T.alloc_shared((b, b), "float32")
+            left = T.alloc_shared((b, b), "float32")
+            right = T.alloc_shared((b, b), "float32")
+            total = T.alloc_fragment((b, b), "float32")
+            T.copy(A[r, c, :, :], mine)
+            T.copy(B[r, c, :, :], yours)
+            T.clear(total)
+            for t in T.serial(q):
+                T.comm.broadcast(mine, left, root=t, axis="y")
+                T.comm.broadcast(yours, right, root=t, axis="x")
+                T.gemm(left, right, total)
+            T.copy(total, C[r, c, :, :])
+
+    return main
+
+
+def cannon(q, b):
+    """Blocks are skewed by their row and column, and then move one place at each step."""
+    @T.prim_func(mesh=helve.Mesh((q, q)))
+    def main(A: T.Tensor((q, q, b, b), "float32"), B: T.Tensor((q, q, b, b), "float32"),
+             C: T.Tensor((q, q, b, b), "float32")):
+        with T.Kernel(q, q) as (r, c):
+            left = T.alloc_shared((b, b), "float32")
+            right = T.alloc_shared((b, b), "float32")
+            total = T.alloc_fragment((b, b), "float32")
+            T.copy(A[r, c, :, :], left)
+            T.copy(B[r, c, :, :], right)
+            T.clear(total)
+            T.comm.permute(left, left, shift=-r, axis="y")
+            T.comm.permute(right, right, shift=-c, axis="x")
+            for _ in T.serial(q):
+                T.gemm(left, right, total)
+                T.comm.permute(left, left, shift=-1, axis="y")
+                T.comm.permute(right, right, source=lambda k: (k + 1) % q, axis="x")
+            T.copy(total, C[r, c, :, :])
+
+    return main
+
+
+@pytest.mark.parametrize("product", [summa, cannon])
+@pytest.mark.parametrize("q, b", [(1, 3), (2, 4), (3, 5)])
+def test_products_of_blocks(product, q, b):
+    rng = np.random.default_rng(0)
+    a, other = (rng.integers(-4, 4, (q * b, q * b)).astype("float32") for _ in range(2))
+    blocks = lambda m: np.ascontiguousarray(m.reshape(q, b, q, b).swapaxes(1, 2))  # noqa: E731
+    wanted = blocks(a @ other)
+    check(product(q, b), [blocks(a), blocks(other), np.zeros_like(wanted)], {2: wanted})

@@ -1,4 +1,5 @@
 // Operands that are the same for a group, by the kinds of the table.
+// Passes that move, evaluate or print a collective ask here, so that a row with a root needs no case in them.
 #include "helve/ir/tensor/group_operands.h"
 
 #include "helve/ir/expr/build.h"
@@ -53,7 +54,7 @@ Ref<const TileOp> map_of_group(const TileOp& op, const std::function<Expr(size_t
 
 IndexMap source_of(const TileOp& permute, int64_t members) {
   const size_t i = permute.row().index_of("source");
-  if (permute.is_map(i)) return permute.map(i);
+  if (const IndexMap* map = std::get_if<IndexMap>(&permute.operands[i])) return *map;
   const VarRef member = make_var("k");
   return {member, floor_mod(Expr(member) - permute.expr(permute.row().index_of("shift")), int_imm(members))};
 }
@@ -63,7 +64,7 @@ bool keeps_destinations(const TileOp& op) {
     case TileOpcode::CommPut:
     case TileOpcode::CommGather:
     case TileOpcode::CommReduce: return true;
-    case TileOpcode::CommPermute: return op.is_map(op.row().index_of("source"));
+    case TileOpcode::CommPermute: return std::holds_alternative<IndexMap>(op.operands[op.row().index_of("source")]);
     default: return false;
   }
 }

@@ -94,16 +94,17 @@ void check_root(const TileOp& op, int64_t k) {
 /// A map is the only word on where values come from, and it reads memory only for what it has in common for all cores.
 void check_source(const TileOp& op) {
   const size_t i = op.row().index_of("source"), shift = op.row().index_of("shift");
-  if (!op.is_map(i)) return;
+  const IndexMap* source = std::get_if<IndexMap>(&op.operands[i]);
+  if (!source) return;
   const int64_t* by = int_value(op.expr(shift));
   if (op.is_given(shift) || !by || *by != 1) {
     refuse_argument(operation_text(op), "shift", to_text(op.expr(shift)), "source says where values come from",
                     "give shift or source", op.place(shift));
   }
   const Ref<const TileOp> fixed = map_of_group(op, [](size_t, const Expr&) { return int_imm(0); });
-  if (!has_load(fixed->map(i).value)) return;
-  refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(op.map(i).value)),
-                  fmt::format("it reads memory by '{}'", op.map(i).var->name),
+  if (!has_load(std::get<IndexMap>(fixed->operands[i]).value)) return;
+  refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(source->value)),
+                  fmt::format("it reads memory by '{}'", source->var->name),
                   "read only index values that all cores share, and compute with them", op.place(i));
 }
 

@@ -40,11 +40,10 @@ struct Buffer final : Storage {
   size_t rank() const override { return shape.size(); }
 
   static constexpr auto fields() {
-    return std::tuple{field("dtype", &Buffer::dtype),     field("scope", &Buffer::scope),
-                      field("shape", &Buffer::shape),     field("tile", &Buffer::tile),
-                      field("strides", &Buffer::strides), field("layout", &Buffer::layout),
-                      field("offset", &Buffer::offset),   field("slots", &Buffer::slots),
-                      field("place", &Buffer::place)};
+    return std::tuple{
+        field("dtype", &Buffer::dtype),   field("scope", &Buffer::scope),     field("shape", &Buffer::shape),
+        field("tile", &Buffer::tile),     field("strides", &Buffer::strides), field("layout", &Buffer::layout),
+        field("offset", &Buffer::offset), field("slots", &Buffer::slots),     field("place", &Buffer::place)};
   }
 };
 using BufferRef = Ref<const Buffer>;
@@ -84,6 +83,12 @@ struct Region {
   /// Does it take all indices of dimension `d`?
   bool covers(size_t d) const;
   bool whole() const;
+};
+
+/// A function of one index, `lambda var: value`; the variable is known in the value alone.
+struct IndexMap {
+  VarRef var;
+  Expr value;
 };
 
 /// The region that covers all of `buffer`.

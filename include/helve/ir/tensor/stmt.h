@@ -271,12 +271,6 @@ struct Outline final : StmtNode {
   static constexpr auto fields() { return std::tuple{field("body", &Outline::body)}; }
 };
 
-/// A function of one index, `lambda var: value`; the variable is known in the value alone.
-struct IndexMap {
-  VarRef var;
-  Expr value;
-};
-
 /// One operand of a tile operation, as declared by its row.
 using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout, IndexMap>;
 
@@ -293,8 +287,6 @@ struct TileOp final : StmtNode {
   bool is_region(size_t i) const { return std::holds_alternative<Region>(operands[i]); }
   const Region& region(size_t i) const { return std::get<Region>(operands[i]); }
   const Expr& expr(size_t i) const { return std::get<Expr>(operands[i]); }
-  const IndexMap& map(size_t i) const { return std::get<IndexMap>(operands[i]); }
-  bool is_map(size_t i) const { return std::holds_alternative<IndexMap>(operands[i]); }
   const std::vector<Expr>& exprs(size_t i) const { return std::get<std::vector<Expr>>(operands[i]); }
   int64_t integer(size_t i) const { return std::get<int64_t>(operands[i]); }
   bool flag(size_t i) const { return std::get<bool>(operands[i]); }

@@ -50,7 +50,7 @@ TEST(GroupOperands, AreMappedInTheLargestPartsWithoutTheVariableOfAMap) {
     return int_value(e) ? e : Expr(me);
   });
   EXPECT_EQ(seen, "1; i * 2; i + 3; ");
-  EXPECT_EQ(to_text(out->map(4).value), "(k + me) % me - k");
+  EXPECT_EQ(to_text(std::get<IndexMap>(out->operands[4]).value), "(k + me) % me - k");
   EXPECT_EQ(map_of_group(*op, [](size_t, const Expr& e) { return e; }).get(), op.get());
 }
 
