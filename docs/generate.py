@@ -35,6 +35,8 @@ KINDS = {
     "Source": "region or scalar, read",
     "Value": "scalar",
     "Coord": "list of indices",
+    "Index": "index expression",
+    "Map": "function of one index",
     "Integer": "integer constant",
     "Flag": "True or False",
     "Text": "string constant",
@@ -106,7 +108,7 @@ def operation_sections() -> str:
         signature = ", ".join(p if required else f"{p}={default!r}" for _, p, required, default in params)
         place = "In a host body or a kernel of a mesh function." if collective else "In a kernel."
         rows = [
-            [code(p), KINDS[kind], "required" if required else code(repr(default))]
+            [code(p), KINDS[kind], "required" if required else code(repr(None if kind == "Map" else default))]
             for kind, p, required, default in params
         ]
         parts.append(

@@ -59,7 +59,7 @@ void bind_span(py::module_& module) {
       .def_property_readonly("known", method(&Span::known))
       .def_property_readonly("caller",
                              [](const Span& s) { return s.caller ? std::optional(*s.caller) : std::nullopt; })
-      .def("__eq__", [](const Span& a, const Span& b) { return a == b; })
+      .def("__eq__", [](const Span& a, const Span& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Span& s) {
         return s.known() ? fmt::format("{}:{}:{}-{}:{}", *s.file, s.line, s.column, s.end_line, s.end_column)
                          : "unknown";

@@ -35,6 +35,13 @@ void bind_buffers(py::module_& module) {
       .def_readonly("ranges", &Region::ranges)
       .def_property_readonly("shape", method(&Region::shape))
       .def_property_readonly("whole", method(&Region::whole));
+  py::class_<IndexMap>(module, "IndexMap", "A function of one index.")
+      .def(py::init([](VarRef var, Expr value) {
+             return IndexMap{std::move(var), std::move(value)};
+           }),
+           py::arg("var"), py::arg("value"))
+      .def_readonly("var", &IndexMap::var)
+      .def_readonly("value", &IndexMap::value);
   module.def("whole_region", &whole_region, py::arg("buffer"));
   module.def("default_tile", &default_tile, py::arg("rank"), "The tile of T.alloc_shared_tiles without `tile_size`.");
   module.def("make_buffer", &make_buffer, py::arg("name"), py::arg("dtype"), py::arg("scope"), py::arg("shape"),
@@ -83,6 +90,10 @@ TileOperand operand_of(const TileParam& param, py::handle value) {
       return py::cast<Expr>(value);
     case ParamKind::Value: return py::cast<Expr>(value);
     case ParamKind::Coord: return py::cast<std::vector<Expr>>(value);
+    case ParamKind::Index: return py::cast<Expr>(value);
+    case ParamKind::Map:
+      if (value.is_none()) return false;
+      return py::cast<IndexMap>(value);
     case ParamKind::Integer: return py::cast<int64_t>(value);
     case ParamKind::Flag: return py::cast<bool>(value);
     case ParamKind::Text:

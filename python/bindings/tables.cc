@@ -17,6 +17,8 @@ const char* name_of(ParamKind kind) {
     case ParamKind::Source: return "Source";
     case ParamKind::Value: return "Value";
     case ParamKind::Coord: return "Coord";
+    case ParamKind::Index: return "Index";
+    case ParamKind::Map: return "Map";
     case ParamKind::Integer: return "Integer";
     case ParamKind::Flag: return "Flag";
     case ParamKind::Text: return "Text";

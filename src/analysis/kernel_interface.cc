@@ -51,6 +51,11 @@ class InterfaceCollector {
     }
   }
 
+  void visit(const IndexMap& map) {
+    define(map.var);
+    visit(map.value);
+  }
+
   void visit(const TileOperand& operand) {
     std::visit([&](const auto& value) { visit(value); }, operand);
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
@@ -53,7 +54,7 @@ void require_result(const Operands& op, const std::vector<int64_t>& expected, co
 
 [[noreturn]] void bad_argument(const Operands& op, const char* param, DiagnosticArg value, std::string reason,
                                std::string remedy) {
-  throw UserError(Code::BadArgument, op.span,
+  throw UserError(Code::BadArgument, op.node->place(op.row->index_of(param)),
                   {{"function", op.operation()},
                    {"value", std::move(value)},
                    {"parameter", param},
@@ -78,18 +79,51 @@ int64_t part_extent(const Operands& op, const std::vector<int64_t>& src, size_t 
 
 }  // namespace
 
-void run_broadcast(const Operands& op, const Group& group, const Scope&) {
-  const int64_t root = op.node->root();
-  if (root < 0 || root >= static_cast<int64_t>(group.size())) {
-    bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()),
-                 "roots count from 0 in each group");
+namespace {
+
+/// What every core of the group computes alike for an operand.
+template <class Value, class Text>
+Value alike(const Operands& op, const char* param, const Group& group, const MeshShape& mesh,
+            const std::function<Value(Frame&)>& value_on, const Text& text) {
+  const Value value = value_on(*group.front());
+  const auto on = [&](const Value& found, const Frame& core) {
+    return fmt::format("{} on core {}", text(found), shape_text(coordinates_of(core.rank, mesh.extents)));
+  };
+  for (Frame* core : group) {
+    const Value other = value_on(*core);
+    if (other == value) continue;
+    const Span& place = op.node->place(op.row->index_of(param));
+    throw UserError(Code::DivergentOperand, place,
+                    {{"parameter", std::string(param)},
+                     {"operation", op.operation()},
+                     {"axis", op.node->axis() ? *op.node->axis() : "all"}},
+                    {{{}, fmt::format("it is {} and {}", on(value, *group.front()), on(other, *core))}});
   }
-  const std::vector<Elements> src = sources(op, group);
-  const std::vector<View> from = views(op, "src", group);
-  const std::vector<View> to = views(op, "dst", group);
-  for (const View& dst : to) {
-    require_result(op, from[static_cast<size_t>(root)].shape(), dst);
-    deliver(op, dst, src[static_cast<size_t>(root)]);
+  return value;
+}
+
+int64_t index_of_group(const Operands& op, const char* param, const Group& group, const Scope& scope) {
+  return alike<int64_t>(
+      op, param, group, scope.mesh(), [&](Frame& core) { return op.value(param).eval(core).i; },
+      [](int64_t value) { return fmt::format("{}", value); });
+}
+
+size_t root_of(const Operands& op, const Group& group, const Scope& scope) {
+  const int64_t root = index_of_group(op, "root", group, scope);
+  if (root >= 0 && root < static_cast<int64_t>(group.size())) return static_cast<size_t>(root);
+  bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()),
+               "roots count from 0 in each group");
+}
+
+}  // namespace
+
+void run_broadcast(const Operands& op, const Group& group, const Scope& scope) {
+  const size_t root = root_of(op, group, scope);
+  const Elements src = sources(op, {group[root]}).front();
+  const std::vector<int64_t> shape = views(op, "src", group)[root].shape();
+  for (const View& dst : views(op, "dst", group)) {
+    require_result(op, shape, dst);
+    deliver(op, dst, src);
   }
 }
 
@@ -97,13 +131,9 @@ namespace {
 
 /// The rank of the core named by a coordinate operand, the same on all cores.
 size_t named_core(const Operands& op, const char* param, const Group& group, const MeshShape& mesh) {
-  const std::vector<int64_t> at = eval_all(op.coord(param), *group.front());
-  for (Frame* core : group) {
-    if (eval_all(op.coord(param), *core) != at) {
-      bad_argument(op, param, shape_text(eval_all(op.coord(param), *core)),
-                   fmt::format("it is {} on another core", shape_text(at)), "name one core, the same on all of them");
-    }
-  }
+  const std::vector<int64_t> at = alike<std::vector<int64_t>>(
+      op, param, group, mesh, [&](Frame& core) { return eval_all(op.coord(param), core); },
+      [](const std::vector<int64_t>& core) { return shape_text(core); });
   if (const std::optional<int64_t> rank = rank_of(at, mesh.extents)) return static_cast<size_t>(*rank);
   bad_argument(op, param, shape_text(at), fmt::format("the mesh is {}", to_string(mesh)),
                "give one coordinate for each mesh axis, counted from 0");
@@ -120,13 +150,14 @@ void run_put(const Operands& op, const Group& group, const Scope& scope) {
   deliver(op, dst, values);
 }
 
+namespace {
+
 /// dst is (before, K, after) for src (before, after), whether K is a dimension of its own or part of one.
-void run_all_gather(const Operands& op, const Group& group, const Scope&) {
+void gather_to(const Operands& op, const Group& group, const Group& receivers) {
   const int64_t k = static_cast<int64_t>(group.size());
   const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
-  const std::vector<View> to = views(op, "dst", group);
-  for (const View& dst : to) {
+  for (const View& dst : views(op, "dst", receivers)) {
     const std::vector<int64_t> part = from.front().shape();
     const bool own = dst.dims.size() != part.size();
     const size_t dim = dimension_of(op, own ? part.size() + 1 : part.size());
@@ -147,6 +178,14 @@ void run_all_gather(const Operands& op, const Group& group, const Scope&) {
     }
     deliver(op, dst, values);
   }
+}
+
+}  // namespace
+
+void run_all_gather(const Operands& op, const Group& group, const Scope&) { gather_to(op, group, group); }
+
+void run_gather(const Operands& op, const Group& group, const Scope& scope) {
+  gather_to(op, group, {group[root_of(op, group, scope)]});
 }
 
 namespace {
@@ -173,22 +212,18 @@ std::vector<Scalar> combined(const Operands& op, const Group& group) {
   return out;
 }
 
-}  // namespace
-
-void run_all_reduce(const Operands& op, const Group& group, const Scope&) {
+void reduce_to(const Operands& op, const Group& group, const Group& receivers) {
   const std::vector<Scalar> values = combined(op, group);
   const std::vector<int64_t> shape = views(op, "src", group).front().shape();
-  for (const View& dst : views(op, "dst", group)) {
+  for (const View& dst : views(op, "dst", receivers)) {
     require_result(op, shape, dst);
     deliver(op, dst, values);
   }
 }
 
-/// src is (before, K, after) for dst (before, after).
-void run_reduce_scatter(const Operands& op, const Group& group, const Scope&) {
+/// Each core gets its part of `whole`, which is (before, K, after) for dst (before, after).
+void deal(const Operands& op, const Group& group, const Elements& values, const std::vector<int64_t>& whole) {
   const int64_t k = static_cast<int64_t>(group.size());
-  const std::vector<Scalar> values = combined(op, group);
-  const std::vector<int64_t> whole = views(op, "src", group).front().shape();
   const std::vector<View> to = views(op, "dst", group);
   const size_t dim = dimension_of(op, whole.size());
   for (int64_t core = 0; core < k; ++core) {
@@ -202,13 +237,27 @@ void run_reduce_scatter(const Operands& op, const Group& group, const Scope&) {
     require_result(op, expected, dst);
     const int64_t before = count_before(whole, dim);
     const int64_t after = before == 0 ? 0 : product(expected) / before;
-    std::vector<Scalar> part(static_cast<size_t>(before * after));
-    for (int64_t b = 0; b < before; ++b) {
-      const auto at = values.begin() + (b * k + core) * after;
-      std::copy(at, at + after, part.begin() + b * after);
-    }
+    Elements part = sized(before * after);
+    for (int64_t b = 0; b < before; ++b) copy_block(values, (b * k + core) * after, after, part, b * after);
     deliver(op, dst, part);
   }
+}
+
+}  // namespace
+
+void run_all_reduce(const Operands& op, const Group& group, const Scope&) { reduce_to(op, group, group); }
+
+void run_reduce(const Operands& op, const Group& group, const Scope& scope) {
+  reduce_to(op, group, {group[root_of(op, group, scope)]});
+}
+
+void run_reduce_scatter(const Operands& op, const Group& group, const Scope&) {
+  deal(op, group, {combined(op, group), {}}, views(op, "src", group).front().shape());
+}
+
+void run_scatter(const Operands& op, const Group& group, const Scope& scope) {
+  const Group root = {group[root_of(op, group, scope)]};
+  deal(op, group, sources(op, root).front(), views(op, "src", root).front().shape());
 }
 
 void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
@@ -234,16 +283,25 @@ void run_all_to_all(const Operands& op, const Group& group, const Scope&) {
   }
 }
 
-void run_permute(const Operands& op, const Group& group, const Scope&) {
+void run_permute(const Operands& op, const Group& group, const Scope& scope) {
   const int64_t k = static_cast<int64_t>(group.size());
-  const int64_t shift = (op.integer("shift") % k + k) % k;
+  const std::optional<MapCode>& map = op.map("source");
+  const int64_t shift = index_of_group(op, "shift", group, scope);
+  const auto source_of = [&](int64_t member) {
+    if (!map) return (member - (shift % k + k) % k + k) % k;
+    return alike<int64_t>(
+        op, "source", group, scope.mesh(), [&](Frame& core) { return map->eval(core, member); },
+        [&](int64_t value) { return fmt::format("{} for core {} of the group", value, member); });
+  };
   const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
   const std::vector<View> to = views(op, "dst", group);
   for (int64_t core = 0; core < k; ++core) {
-    const View& dst = to[static_cast<size_t>((core + shift) % k)];
-    require_result(op, from[static_cast<size_t>(core)].shape(), dst);
-    deliver(op, dst, src[static_cast<size_t>(core)]);
+    const int64_t source = source_of(core);
+    if (source < 0 || source >= k) continue;
+    const View& dst = to[static_cast<size_t>(core)];
+    require_result(op, from[static_cast<size_t>(source)].shape(), dst);
+    deliver(op, dst, src[static_cast<size_t>(source)]);
   }
 }
 

@@ -10,6 +10,21 @@
 
 namespace helve::interp {
 
+/// A function of one index.
+class MapCode {
+ public:
+  MapCode(const IndexMap& map, Scope& scope) : var_(scope.define(map.var)), value_(prepare(map.value, scope)) {}
+
+  int64_t eval(Frame& frame, int64_t index) const {
+    frame.vars[var_] = of_int(index);
+    return value_->eval(frame).i;
+  }
+
+ private:
+  size_t var_;
+  ExprCodeRef value_;
+};
+
 /// The operands of one tile operation, by position in its row.
 struct Operands {
   Operands(const TileOp& node, Scope& scope);
@@ -17,6 +32,7 @@ struct Operands {
   const RegionCode& region(std::string_view name) const { return *regions[row->index_of(name)]; }
   const ExprCode& value(std::string_view name) const { return *values[row->index_of(name)]; }
   const std::vector<ExprCodeRef>& coord(std::string_view name) const { return coords[row->index_of(name)]; }
+  const std::optional<MapCode>& map(std::string_view name) const { return maps[row->index_of(name)]; }
   int64_t integer(std::string_view name) const { return node->integer(row->index_of(name)); }
 
   /// "T.comm.all_gather".
@@ -27,6 +43,7 @@ struct Operands {
   std::vector<std::optional<RegionCode>> regions;
   std::vector<ExprCodeRef> values;
   std::vector<std::vector<ExprCodeRef>> coords;
+  std::vector<std::optional<MapCode>> maps;
   size_t queue;  ///< of the copies that it begins, commits or waits for
   Span span;
 };
@@ -48,6 +65,9 @@ using CollectiveFunction = void (*)(const Operands& op, const Group& group, cons
 
 // One function a row. CollectiveWithoutMesh where there is no mesh.
 void run_broadcast(const Operands& op, const Group& group, const Scope& scope);
+void run_scatter(const Operands& op, const Group& group, const Scope& scope);
+void run_gather(const Operands& op, const Group& group, const Scope& scope);
+void run_reduce(const Operands& op, const Group& group, const Scope& scope);
 void run_put(const Operands& op, const Group& group, const Scope& scope);
 void run_all_gather(const Operands& op, const Group& group, const Scope& scope);
 void run_reduce_scatter(const Operands& op, const Group& group, const Scope& scope);

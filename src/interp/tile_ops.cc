@@ -25,9 +25,11 @@ Operands::Operands(const TileOp& n, Scope& scope)
     regions.emplace_back();
     values.emplace_back();
     coords.emplace_back();
+    maps.emplace_back();
     if (const Region* r = std::get_if<Region>(&operand)) regions.back().emplace(*r, scope, n.place(i));
     if (const Expr* e = std::get_if<Expr>(&operand)) values.back() = prepare(*e, scope);
     if (const std::vector<Expr>* c = std::get_if<std::vector<Expr>>(&operand)) coords.back() = prepare(*c, scope);
+    if (const IndexMap* map = std::get_if<IndexMap>(&operand)) maps.back().emplace(*map, scope);
   }
   scope.statement = nullptr;
 }
@@ -522,6 +524,9 @@ StmtCodeRef prepare_tile_op(const TileOp& s, Scope& scope) {
     case TileOpcode::MeshTensorCopy: return prepare_mesh_tensor_copy(s, scope);
     case TileOpcode::CommBroadcast: return prepare_collective(s, scope, run_broadcast);
     case TileOpcode::CommPut: return prepare_collective(s, scope, run_put);
+    case TileOpcode::CommScatter: return prepare_collective(s, scope, run_scatter);
+    case TileOpcode::CommGather: return prepare_collective(s, scope, run_gather);
+    case TileOpcode::CommReduce: return prepare_collective(s, scope, run_reduce);
     case TileOpcode::CommAllGather: return prepare_collective(s, scope, run_all_gather);
     case TileOpcode::CommReduceScatter: return prepare_collective(s, scope, run_reduce_scatter);
     case TileOpcode::CommAllReduce: return prepare_collective(s, scope, run_all_reduce);

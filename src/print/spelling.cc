@@ -131,6 +131,11 @@ bool Spelling::is_default(const TileOp& op, size_t i) {
       const int64_t* v = int_value(value);
       return v && static_cast<double>(*v) == fallback;
     }
+    case ParamKind::Index: {
+      const int64_t* v = int_value(op.expr(i));
+      return v && *v == std::get<int64_t>(param.fallback);
+    }
+    case ParamKind::Map: return !std::holds_alternative<IndexMap>(op.operands[i]);
     case ParamKind::Integer: return op.integer(i) == std::get<int64_t>(param.fallback);
     case ParamKind::Flag: return op.flag(i) == std::get<bool>(param.fallback);
     case ParamKind::Barriers: return !op.is_region(i);
@@ -152,6 +157,11 @@ std::string Spelling::axes(const std::string& names) {
                           : "(" + join(each, ", ", [](const std::string& n) { return quoted(n); }) + ")";
 }
 
+std::string Spelling::map(const IndexMap& map) {
+  const std::string var = name(*map.var);
+  return fmt::format("lambda {}: {}", var, expr(map.value));
+}
+
 std::string Spelling::operand(const TileOp& op, size_t i) {
   switch (op.row().params[i].kind) {
     case ParamKind::In:
@@ -160,6 +170,8 @@ std::string Spelling::operand(const TileOp& op, size_t i) {
     case ParamKind::Source: return op.is_region(i) ? region(op.region(i)) : value_for(op.expr(i), written_dtype(op));
     case ParamKind::Value: return value_for(op.expr(i), written_dtype(op));
     case ParamKind::Coord: return "[" + join(op.exprs(i), ", ", [&](const Expr& e) { return expr(e); }) + "]";
+    case ParamKind::Index: return expr(op.expr(i));
+    case ParamKind::Map: return is_default(op, i) ? "None" : map(std::get<IndexMap>(op.operands[i]));
     case ParamKind::Integer: return std::to_string(op.integer(i));
     case ParamKind::Flag: return op.flag(i) ? "True" : "False";
     case ParamKind::Text: return quoted(op.text(i));

@@ -36,6 +36,8 @@ class Spelling {
   std::string region(const Region& region);
   /// Axes of the mesh: a name, or a tuple of them.
   static std::string axes(const std::string& names);
+  /// A function of one index: "lambda k: k - 1".
+  std::string map(const IndexMap& map);
 
   /// The annotation of a parameter.
   std::string tensor_type(const Buffer& buffer);

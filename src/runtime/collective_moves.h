@@ -22,8 +22,7 @@ struct CoreGroups {
 std::vector<int64_t> corners(std::span<const int64_t> mesh, uint64_t axes);
 
 /// Lists the moves of the groups in order: `out.add_source(core, elements)`, `out.add_target(core, elements)`, where
-/// the box begins so many elements behind the buffer's offset, then `out.end_move()`. Of peers, those whose destination
-/// takes part. Nothing for a barrier.
+/// the box begins so many elements behind the buffer's offset, then `out.end_move()`. Nothing for a barrier.
 template <class Moves>
 void list_moves(CollectiveKind kind, const CollectiveRequest& r, const CoreGroups& groups, Moves& out) {
   const std::vector<int64_t>& members = groups.members;
@@ -33,7 +32,10 @@ void list_moves(CollectiveKind kind, const CollectiveRequest& r, const CoreGroup
   const auto spread = [&](int64_t base, int64_t elements) {
     for (int64_t k : members) out.add_target(base + k, elements);
   };
+  const auto n = static_cast<int64_t>(members.size());
+  HELVE_CHECK(!has_root(kind) || (r.root >= 0 && r.root < n), fmt::format("root {} is no member", r.root));
   for (int64_t base : groups.bases) {
+    const auto core = [&](int64_t member) { return base + members[static_cast<size_t>(member)]; };
     switch (kind) {
       case CollectiveKind::AllGather:
         for (size_t k = 0; k < members.size(); ++k) {
@@ -42,11 +44,28 @@ void list_moves(CollectiveKind kind, const CollectiveRequest& r, const CoreGroup
           out.end_move();
         }
         break;
+      case CollectiveKind::Gather:
+        for (int64_t k = 0; k < n; ++k) {
+          out.add_source(core(k), 0);
+          out.add_target(core(r.root), k * r.member_stride_dst);
+          out.end_move();
+        }
+        break;
       case CollectiveKind::Broadcast:
-        HELVE_CHECK(r.root >= 0 && r.root < static_cast<int64_t>(members.size()),
-                    fmt::format("root {} is no member", r.root));
-        out.add_source(base + members[static_cast<size_t>(r.root)], 0);
+        out.add_source(core(r.root), 0);
         spread(base, 0);
+        out.end_move();
+        break;
+      case CollectiveKind::Scatter:
+        for (int64_t me = 0; me < n; ++me) {
+          out.add_source(core(r.root), me * r.member_stride_src);
+          out.add_target(core(me), 0);
+          out.end_move();
+        }
+        break;
+      case CollectiveKind::Reduce:
+        gather(base, 0);
+        out.add_target(core(r.root), 0);
         out.end_move();
         break;
       case CollectiveKind::AllReduce:
@@ -71,15 +90,16 @@ void list_moves(CollectiveKind kind, const CollectiveRequest& r, const CoreGroup
         }
         break;
       case CollectiveKind::Permute:
+        for (int64_t me = 0; me < n; ++me) {
+          const int64_t source = r.sources[static_cast<size_t>(me)];
+          if (source < 0 || source >= n) continue;
+          out.add_source(core(source), 0);
+          out.add_target(core(me), 0);
+          out.end_move();
+        }
+        break;
       case CollectiveKind::Barrier: break;
     }
-  }
-  if (kind != CollectiveKind::Permute) return;
-  for (const Peer& peer : r.peers) {
-    if (!takes_part(r, peer.destination)) continue;
-    out.add_source(peer.source, 0);
-    out.add_target(peer.destination, 0);
-    out.end_move();
   }
 }
 

@@ -29,13 +29,14 @@ std::string_view subject(ControlUse use) {
     case ControlUse::Condition: return "the condition is";
     case ControlUse::Value: return "the loop begins at";
     case ControlUse::Count: return "the loop runs";
+    case ControlUse::Operand: return "it is";
   }
   HELVE_FAIL("an unknown use");
 }
 
 std::string answer(ControlUse use, int64_t value) {
   if (use == ControlUse::Condition) return value != 0 ? "true" : "false";
-  if (use == ControlUse::Value) return fmt::format("{}", value);
+  if (use == ControlUse::Value || use == ControlUse::Operand) return fmt::format("{}", value);
   return fmt::format("{} iteration{}", value, value == 1 ? "" : "s");
 }
 

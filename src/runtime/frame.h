@@ -75,7 +75,7 @@ struct Frame {
   std::vector<AlignedBlock> blocks;  ///< memory of the plan's buffers
   std::vector<void*> pointers;       ///< a launch's arguments
   std::vector<int64_t> scalars;
-  std::vector<int64_t> extents, src_strides, dst_strides;  ///< a collective's box
+  std::vector<int64_t> extents, src_strides, dst_strides, sources;  ///< a collective's box
   std::vector<int64_t> cores;                              ///< that run the step, ascending
   std::vector<BlockRange> ranges;                          ///< a launch's blocks
   std::vector<const std::byte*> places;                    ///< the addresses that a Read reads, one per core

@@ -137,7 +137,8 @@ void HostCommunicator::run(CollectiveKind kind, const CollectiveRequest& r) {
   CoreGroups groups{corners(r.mesh, ~r.axes), corners(r.mesh, r.axes)};
   std::erase_if(groups.bases, [&](int64_t base) { return !takes_part(r, base); });
   list_moves(kind, r, groups, exchange);
-  exchange.run(kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast);
+  exchange.run(kind == CollectiveKind::AllReduce || kind == CollectiveKind::Reduce ||
+               kind == CollectiveKind::Broadcast);
 }
 
 }  // namespace helve::runtime

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 #include "helve/support/diagnostic.h"
 
@@ -114,14 +113,9 @@ class Verifier {
                 "extents and strides of a collective differ in number");
     HELVE_CHECK(plan_.mesh.size() >= 64 || (s.axes >> plan_.mesh.size()) == 0,
                 "a collective over an axis that the mesh lacks");
-    std::set<int64_t> destinations;
-    for (const Peer& peer : s.peers) {
-      HELVE_CHECK(peer.source >= 0 && peer.source < core_count(plan_) && peer.destination >= 0 &&
-                      peer.destination < core_count(plan_),
-                  "a peer that is no core");
-      HELVE_CHECK(destinations.insert(peer.destination).second,
-                  fmt::format("core {} receives twice", peer.destination));
-    }
+    if (s.kind != CollectiveKind::Permute) return;
+    program(s.source);
+    slot(s.member);
   }
 
   void step(const Loop& s) const {

@@ -8,13 +8,30 @@
 
 namespace helve::runtime {
 
-bool reduces(CollectiveKind kind) { return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter; }
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::Reduce || kind == CollectiveKind::ReduceScatter;
+}
+bool has_root(CollectiveKind kind) {
+  return only_root_receives(kind) || kind == CollectiveKind::Broadcast || kind == CollectiveKind::Scatter;
+}
+bool only_root_receives(CollectiveKind kind) {
+  return kind == CollectiveKind::Gather || kind == CollectiveKind::Reduce;
+}
+bool parts_source(CollectiveKind kind) {
+  return kind == CollectiveKind::Scatter || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
+}
+bool parts_target(CollectiveKind kind) {
+  return kind == CollectiveKind::AllGather || kind == CollectiveKind::Gather || kind == CollectiveKind::AllToAll;
+}
 
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::AllGather: return "all_gather";
+    case CollectiveKind::Gather: return "gather";
     case CollectiveKind::Broadcast: return "broadcast";
+    case CollectiveKind::Scatter: return "scatter";
     case CollectiveKind::AllReduce: return "all_reduce";
+    case CollectiveKind::Reduce: return "reduce";
     case CollectiveKind::ReduceScatter: return "reduce_scatter";
     case CollectiveKind::AllToAll: return "all_to_all";
     case CollectiveKind::Permute: return "permute";
@@ -119,20 +136,14 @@ class PlanPrinter {
 
   void step(const Collective& s) {
     std::string line(name_of(s.kind));
-    if (s.kind == CollectiveKind::AllReduce || s.kind == CollectiveKind::ReduceScatter) {
-      line += fmt::format(" {}", name_of(s.op));
-    }
+    if (reduces(s.kind)) line += fmt::format(" {}", name_of(s.op));
     std::vector<std::string> axes;
     for (size_t a = 0; a < plan_.mesh.size(); ++a) {
       if (s.axes >> a & 1) axes.push_back(plan_.mesh_axes[a]);
     }
-    if (s.kind == CollectiveKind::Permute) {
-      line += fmt::format(
-          " [{}]", join(s.peers, ", ", [](const Peer& p) { return fmt::format("{} -> {}", p.source, p.destination); }));
-    } else {
-      line += fmt::format(" over ({})", join(axes, ", ", [](const std::string& a) { return a; }));
-    }
-    if (s.kind == CollectiveKind::Broadcast) line += " root " + text(s.root);
+    line += fmt::format(" over ({})", join(axes, ", ", [](const std::string& a) { return a; }));
+    if (has_root(s.kind)) line += " root " + text(s.root);
+    if (s.kind == CollectiveKind::Permute) line += fmt::format(" from {} -> {}", slot(s.member), text(s.source));
     if (s.kind != CollectiveKind::Barrier) {
       line += fmt::format(" {} {}: {} + {} {} by {} -> {} + {} {} by {}", to_text(s.dtype), list(s.extents),
                           buffer(s.src), text(s.src_offset), list(s.src_strides), text(s.member_stride_src),

@@ -168,15 +168,24 @@ class PlanWalker {
     request.member_stride_src = value(s.member_stride_src);
     request.member_stride_dst = value(s.member_stride_dst);
     request.root = value(s.root);
-    request.peers = s.peers;
     const int64_t members = group_size(plan_.mesh, s.axes);
-    const bool strided_src = s.kind == CollectiveKind::ReduceScatter || s.kind == CollectiveKind::AllToAll;
-    const bool strided_dst = s.kind == CollectiveKind::AllGather || s.kind == CollectiveKind::AllToAll;
-    check_box(src, request.src_offset, frame_.extents, frame_.src_strides, strided_src ? members : 1,
+    HELVE_CHECK(!has_root(s.kind) || (request.root >= 0 && request.root < members),
+                fmt::format("root {} is no member", request.root));
+    if (s.kind == CollectiveKind::Permute) request.sources = sources(s, members);
+    check_box(src, request.src_offset, frame_.extents, frame_.src_strides, parts_source(s.kind) ? members : 1,
               request.member_stride_src, s);
-    check_box(dst, request.dst_offset, frame_.extents, frame_.dst_strides, strided_dst ? members : 1,
+    check_box(dst, request.dst_offset, frame_.extents, frame_.dst_strides, parts_target(s.kind) ? members : 1,
               request.member_stride_dst, s);
     self().communicate(s, request);
+  }
+
+  std::span<const int64_t> sources(const Collective& s, int64_t members) {
+    frame_.sources.clear();
+    for (int64_t member = 0; member < members; ++member) {
+      frame_.slots[static_cast<size_t>(s.member)] = member;
+      frame_.sources.push_back(value(s.source));
+    }
+    return frame_.sources;
   }
 
   /// A box outside of its buffer is a bug in the code that built the plan, and would overwrite other memory.

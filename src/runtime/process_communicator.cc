@@ -131,6 +131,7 @@ const ProcessCommunicator::Form& ProcessCommunicator::form_of(CollectiveKind kin
                               static_cast<int64_t>(r.op),
                               r.root};
   key.insert(key.end(), r.extents.begin(), r.extents.end());
+  key.insert(key.end(), r.sources.begin(), r.sources.end());
   constexpr size_t kForms = 1024;  // of plans whose extents differ from call to call
   if (forms_.size() >= kForms) forms_.clear();
   const auto [place, is_new] = forms_.try_emplace(std::move(key));
@@ -147,7 +148,9 @@ const ProcessCommunicator::Form& ProcessCommunicator::form_of(CollectiveKind kin
   const std::string what =
       fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
                   join(form.members, ", ", [](int64_t member) { return fmt::format("{}", member); }));
-  form.step = {what, step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash};
+  uint64_t hash = step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash;
+  for (int64_t source : r.sources) hash = hash_mix(hash, static_cast<uint64_t>(source));
+  form.step = {what, hash};
   return form;
 }
 

@@ -169,6 +169,10 @@ class Unifier {
     if (a.size() != b.size()) differ(at, "an operand has other parts");
     for (size_t i = 0; i < a.size(); ++i) expressions(a[i], b[i], at);
   }
+  void operand(const IndexMap& a, const IndexMap& b, const Stmt& at) {
+    pair(a.var, Expr(b.var), b.var, Expr(a.var));
+    expressions(a.value, b.value, at);
+  }
   template <class T>
   void operand(const T& a, const T& b, const Stmt& at) {
     if (!(a == b)) differ(at, "an operand is another one");

@@ -4,6 +4,7 @@
 
 #include "helve/analysis/effects.h"
 #include "helve/ir/expr/equal.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -133,8 +134,7 @@ class Walk {
   void visit(const TileOp& n, const Stmt& s, BufferSet& whole) {
     own(s, whole);
     for (size_t i = 0; i < n.operands.size(); ++i) {
-      // comm.put does not write the destinations of all cores.
-      const bool writes = n.is_region(i) && n.row().params[i].writes() && n.op != TileOpcode::CommPut;
+      const bool writes = n.is_region(i) && n.row().params[i].writes() && !keeps_destinations(n);
       if (writes && n.region(i).whole()) whole.insert(n.region(i).buffer.get());
     }
   }

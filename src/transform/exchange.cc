@@ -5,7 +5,9 @@
 
 #include "helve/arith/simplify.h"
 #include "helve/ir/tensor/combine.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/region.h"
+#include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
 namespace helve {
@@ -69,16 +71,16 @@ class Exchange {
   Stmt loop() const {
     switch (op_.op) {
       case TileOpcode::CommBroadcast:
-        return squeezed([&](const auto& from, const auto& to) { return move(int_imm(op_.root()), from, to); });
-      case TileOpcode::CommPermute:
-        return squeezed([&](const auto& from, const auto& to) {
-          const Expr shift = int_imm(op_.integer(op_.row().index_of("shift")));
-          return move(simplify(floor_mod(group_.me - shift, int_imm(group_.members))), from, to);
-        });
+        return squeezed([&](const auto& from, const auto& to) { return move(op_.root(), from, to); });
+      case TileOpcode::CommPermute: return permute();
       case TileOpcode::CommPut: return put();
-      case TileOpcode::CommAllReduce: return squeezed([&](const auto& from, const auto& to) { return fold(from, to); });
+      case TileOpcode::CommReduce: return on_root(all_reduce());
+      case TileOpcode::CommAllReduce: return all_reduce();
+      case TileOpcode::CommGather: return on_root(gather());
       case TileOpcode::CommAllGather: return gather();
-      case TileOpcode::CommReduceScatter: return reduce_scatter();
+      case TileOpcode::CommScatter:
+        return part([&](const auto& from, const auto& to) { return move(op_.root(), from, to); });
+      case TileOpcode::CommReduceScatter: return part([&](const auto& from, const auto& to) { return fold(from, to); });
       case TileOpcode::CommAllToAll: return all_to_all();
       default: HELVE_FAIL("not a collective that moves values: " + std::string(op_.row().name));
     }
@@ -161,13 +163,33 @@ class Exchange {
     });
   }
 
-  Stmt reduce_scatter() const {
+  Stmt all_reduce() const {
+    return squeezed([&](const auto& from, const auto& to) { return fold(from, to); });
+  }
+
+  /// A loop over the core's part of the sources.
+  Stmt part(const std::function<Stmt(const Coordinates& from, const Coordinates& to)>& body) const {
     const std::vector<Expr> part = dst_.shape();
     const size_t rank = src_.shape().size(), dim = *op_.dimension(rank);
     const bool own = rank != part.size();
     return over(part, [&](const Coordinates& at) {
-      return fold(in_whole(at, dim, own, group_.me, own ? Expr() : part[dim]), at);
+      return body(in_whole(at, dim, own, group_.me, own ? Expr() : part[dim]), at);
     });
+  }
+
+  Stmt on_root(const Stmt& s) const { return if_then(apply(Op::Eq, {simplify(group_.me), op_.root()}), s); }
+
+  /// Where the source is no member, nothing arrives.
+  Stmt permute() const {
+    const IndexMap map = source_of(op_, group_.members);
+    Facts facts;
+    for (size_t a = 0; a < core_.size(); ++a) facts.bind_loop(core_[a], int_imm(0), int_imm(mesh_.extents[a]));
+    const Expr source = simplify(substitute(map.value, {{map.var.get(), group_.me}}), facts);
+    const Stmt moved = squeezed([&](const auto& from, const auto& to) { return move(source, from, to); });
+    const Expr is_member =
+        simplify(logical_and(apply(Op::Le, {int_imm(0), source}), less(source, int_imm(group_.members))), facts);
+    const int64_t* known = int_value(is_member);
+    return known && *known != 0 ? moved : if_then(is_member, moved);
   }
 
   Stmt all_to_all() const {

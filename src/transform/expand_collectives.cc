@@ -15,6 +15,7 @@
 
 #include "exchange.h"
 #include "helve/analysis/effects.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/shared_place.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/transform/passes.h"
@@ -81,7 +82,10 @@ class Expansion {
   }
 
   /// A parameter is the same memory for all cores; a core that is alone reads its own.
-  Stmt pulled(const TileOp& op) const {
+  Stmt pulled(const TileOp& given) const {
+    std::vector<Stmt> named;
+    const Ref<const TileOp> known = with_known_operands(given, named);
+    const TileOp& op = *known;
     const BufferRef& source = op.region(0).buffer;
     const bool own =
         source->scope == MemoryScope::Param || group_of(op, mesh_, kernel_.vars, whole_span(mesh_)).members == 1;
@@ -95,7 +99,28 @@ class Expansion {
     const std::string axis = op.axis() ? *op.axis() : "all";
     const Stmt barrier = tile_op(TileOpcode::CommBarrier, {axis}, op.span);
     const ThreadLoop loop{make_var("tx"), kernel_.threads, op.span};
-    return seq({barrier, exchange(op, mesh_, kernel_.vars, loop, element), barrier}, op.span);
+    std::vector<Stmt> out = {barrier};
+    out.insert(out.end(), named.begin(), named.end());
+    out.push_back(exchange(op, mesh_, kernel_.vars, loop, element));
+    out.push_back(barrier);
+    return seq(std::move(out), op.span);
+  }
+
+  /// Operands that read memory get their values before threads write the result.
+  static Ref<const TileOp> with_known_operands(const TileOp& op, std::vector<Stmt>& named) {
+    bool overwrites = false;
+    const Ref<const TileOp> out = map_of_group(op, [&](size_t i, const Expr& e) {
+      if (!has_load(e)) return e;
+      walk(e, [&](const Expr& node) {
+        const Load* load = as<Load>(node);
+        overwrites |= load && &buffer_of(load->buffer) == op.region(1).buffer.get();
+      });
+      const VarRef var = make_var(std::string(op.row().params[i].name));
+      named.push_back(bind(var, e, op.span));
+      return Expr(var);
+    });
+    if (overwrites) named.push_back(tile_op(TileOpcode::SyncThreads, {}, op.span));
+    return out;
   }
 
   const Kernel& kernel_;

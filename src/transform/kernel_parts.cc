@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "helve/analysis/iteration_scratch.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 
@@ -96,34 +97,37 @@ class Finder {
     parts.back().stmts.push_back(s);
   }
 
-  /// Control flow around a collective; conditions and bounds that only the core knows are replaced by loads of
-  /// controls.
+  /// Control flow around a collective, or the collective; conditions, bounds and operands that only the core knows are
+  /// replaced by loads of controls.
   Stmt with_controls(const Stmt& s, const std::vector<Loaded>& loaded, std::vector<Part>& parts) {
-    if (as<TileOp>(s)) return s;
     std::vector<Stmt> stores;
-    const Stmt out = map_parts(
-        s,
-        [&](const Expr& e) {
-          const bool loads = has_load(e) || std::any_of(loaded.begin(), loaded.end(), [&](const Loaded& each) {
-                               return mentions(e, each.var.get());
-                             });
-          if (!loads && !depends_on_core(e)) return e;
-          result_.memory_decides |= loads;
-          for (const VarRef& v : kernel_.vars) {
-            if (mentions(e, v.get())) result_.deciding.insert(v.get());
-          }
-          const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
-          const BufferRef home = make_buffer("control", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
-          result_.controls.push_back(home);
-          const bool lasts = is_lasting(e) && !as<While>(s);
-          if (lasts) result_.lasting.insert(home.get());
-          (lasts ? around_->stores : stores).push_back(store(home, {int_imm(0)}, e, e->span));
-          return cast(load(home, {int_imm(0)}, e->span), e->dtype);
-        },
-        [](const Stmt& part) { return part; });
+    const TileOp* op = as<TileOp>(s);
+    const auto controlled = [&](const Expr& e) {
+      const bool loads = has_load(e) || std::any_of(loaded.begin(), loaded.end(),
+                                                    [&](const Loaded& each) { return mentions(e, each.var.get()); });
+      if (!loads && !depends_on_core(e)) return e;
+      if (!op) note_deciding(e, loads);
+      const DType dtype = e->dtype.is_bool() ? kBool : kInt64;
+      const BufferRef home = make_buffer("control", dtype, MemoryScope::Global, {int_imm(1)}, {}, {}, e->span);
+      result_.controls.push_back(home);
+      const bool lasts = is_lasting(e) && !as<While>(s);
+      if (lasts) result_.lasting.insert(home.get());
+      (lasts ? around_->stores : stores).push_back(store(home, {int_imm(0)}, e, e->span));
+      return cast(load(home, {int_imm(0)}, e->span), e->dtype);
+    };
+    const Stmt out = op ? Stmt(map_of_group(*op, [&](size_t, const Expr& e) { return controlled(e); }))
+                        : map_parts(s, controlled, [](const Stmt& part) { return part; });
     for (const Stmt& each : stores) append(each, parts);
     if (stores.empty() || !as<While>(s)) return out;
     return Stmt(copy_with(*as<While>(out), [&](While& loop) { loop.body = seq({loop.body, stores[0]}); }));
+  }
+
+  /// Cores may part by the expression, while operands of a collective are the same for cores that wait for each other.
+  void note_deciding(const Expr& e, bool loads) {
+    result_.memory_decides |= loads;
+    for (const VarRef& v : kernel_.vars) {
+      if (mentions(e, v.get())) result_.deciding.insert(v.get());
+    }
   }
 
   /// The Persistent loop around the statements that are split, and the stores to controls before it.
@@ -178,7 +182,7 @@ class Finder {
     for_each_part(s, [&](const Expr& e) { check_fresh(e, s->span); }, [](const Stmt&) {});
     if (as<TileOp>(s)) {
       part.kind = Part::Kind::Collective;
-      check_operands(*as<TileOp>(s), s);
+      check_regions(*as<TileOp>(s));
       return part;
     }
     part.kind = as<If>(s) ? Part::Kind::Branch : Part::Kind::Loop;
@@ -200,16 +204,21 @@ class Finder {
     return part;
   }
 
-  /// A collective's operands move to the host body unchanged: they use neither the core's coordinates nor memory.
-  void check_operands(const TileOp& op, const Stmt& s) {
-    for_each_part(
-        s,
-        [&](const Expr& e) {
-          const Span span = e->span.known() ? e->span : s->span;
-          if (depends_on_core(e)) refuse_kernel_value(op, span, "this value depends on the core");
-          if (has_load(e)) refuse_kernel_value(op, span, "this value is loaded from memory");
-        },
-        [](const Stmt&) {});
+  /// The regions of a collective move to the host body unchanged: they use neither the core's coordinates nor memory.
+  void check_regions(const TileOp& op) {
+    const auto check = [&](const Expr& e) {
+      const Span& span = e->span.known() ? e->span : op.span;
+      if (depends_on_core(e)) refuse_kernel_value(op, span, "this value depends on the core");
+      if (has_load(e)) refuse_kernel_value(op, span, "this value is loaded from memory");
+    };
+    for (const TileOperand& operand : op.operands) {
+      const Region* region = std::get_if<Region>(&operand);
+      if (!region) continue;
+      for (const Range& range : region->ranges) {
+        check(range.begin);
+        check(range.extent);
+      }
+    }
   }
 
   /// A scalar that was loaded before a collective cannot be used after it.

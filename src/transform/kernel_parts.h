@@ -30,7 +30,7 @@ struct Part {
 struct KernelParts {
   std::vector<BufferRef> buffers;  ///< allocated where the kernel is split, in order
   std::unordered_map<const Buffer*, size_t> depths;  ///< host loops around an allocation: each iteration has its own
-  std::vector<BufferRef> controls;  ///< Global, of one element: conditions and bounds that a part computes
+  std::vector<BufferRef> controls;  ///< Global, of one element: conditions, bounds, operands that a part computes
   bool memory_decides = false;  ///< Is there a control that depends on memory?
   std::unordered_set<const Var*> deciding;  ///< the core's coordinates that controls depend on
   std::unordered_set<const Buffer*> lasting;  ///< controls that are the same for all iterations of a Persistent loop
@@ -40,10 +40,10 @@ struct KernelParts {
 
 /// The parts of a kernel with collectives. Scalar values that are bound around a collective are substituted into their
 /// uses; one that loads from memory cannot cross a collective (ValueAcrossCollective). Control flow around a collective
-/// and its operands move to the host body. A condition or bound that depends on memory or on the core's coordinates is
-/// stored to a control by the part before it, and at the end of each iteration of a while loop; if it is the same for
-/// all iterations of a Persistent loop, since it reads nothing that is `written`, by the part before that loop.
-/// Operands cannot depend on those (KernelValueAtCollective).
+/// and its operands move to the host body. A condition, bound, root, shift or source that depends on memory or on the
+/// core's coordinates is stored to a control by the part before it, and at the end of each iteration of a while loop;
+/// if it is the same for all iterations of a Persistent loop, since it reads nothing that is `written`, by the part
+/// before that loop. Regions of collectives cannot depend on those (KernelValueAtCollective).
 KernelParts parts_of(const Kernel& kernel, const std::unordered_set<const Buffer*>& written);
 
 }  // namespace helve

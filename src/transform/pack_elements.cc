@@ -199,6 +199,8 @@ class Operations final : public ScopedRewriter {
       case TileOpcode::ReduceMin:
       case TileOpcode::CommBroadcast:
       case TileOpcode::CommPut:
+      case TileOpcode::CommScatter:
+      case TileOpcode::CommGather:
       case TileOpcode::CommAllGather:
       case TileOpcode::CommAllToAll:
       case TileOpcode::CommPermute: return true;

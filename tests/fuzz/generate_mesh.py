@@ -124,7 +124,7 @@ class MeshGenerator(Generator):
         region, shape = self.whole_or_part(source)
         name = rng.choice(
             ["broadcast", "put", "all_gather", "all_gather", "reduce_scatter", "all_reduce", "all_reduce", "all_to_all",
-             "permute", "barrier"]
+             "permute", "permute", "gather", "scatter", "reduce", "barrier"]
         )  # fmt: skip
         if name == "put" and "all" not in self.meets:
             return [], []
@@ -133,18 +133,22 @@ class MeshGenerator(Generator):
         if name == "barrier":
             return [], [p.Op("comm.barrier", [], keywords)]
         result = list(shape)
+        head = []
+        if name in ("broadcast", "gather", "scatter", "reduce"):
+            head, root = self.of_group(axis, k, scope)
+            keywords = {"root": root, **keywords}
         if name == "put":
             keywords = {
-                "src_core": [p.index(rng.randrange(n)) for n in self.mesh],
-                "dst_core": [p.index(rng.randrange(n)) for n in self.mesh],
+                "src_core": [p.index(self.number_of_group("all", n, scope)) for n in self.mesh],
+                "dst_core": [p.index(self.number_of_group("all", n, scope)) for n in self.mesh],
             }
-        elif name == "broadcast":
-            keywords = {"root": rng.randrange(k), **keywords}
-        elif name == "permute":
+        elif name == "permute" and rng.random() < 0.4:
             keywords["shift"] = rng.randint(-3, 3)
-        elif name == "all_reduce":
+        elif name == "permute":
+            head, keywords["source"] = self.source(axis, k, scope)
+        elif name in ("all_reduce", "reduce"):
             keywords["op"] = rng.choice(["sum", "prod", "max", "min"])
-        elif name == "all_gather":
+        elif name in ("all_gather", "gather"):
             dim = rng.randint(0, rank)
             if dim == rank or rng.random() < 0.5:
                 result.insert(dim, k)
@@ -157,8 +161,9 @@ class MeshGenerator(Generator):
             if shape[dim] % k:
                 return [], []
             keywords["dim"] = rng.choice([dim, dim - rank])
-        elif name == "reduce_scatter":
-            keywords["op"] = rng.choice(["sum", "prod", "max", "min"])
+        elif name in ("reduce_scatter", "scatter"):
+            if name == "reduce_scatter":
+                keywords["op"] = rng.choice(["sum", "prod", "max", "min"])
             dims = [d for d in range(rank) if shape[d] % k == 0]
             if not dims:
                 return [], []
@@ -178,7 +183,41 @@ class MeshGenerator(Generator):
         else:
             target = self.declare(self.fresh("C"), result, source.dtype, scope or rng.choice(["shared", "fragment"]))
             before.append(target)
-        return before, [p.Op(f"comm.{name}", [region, p.Region(target)], keywords)]
+        return before, [*head, p.Op(f"comm.{name}", [region, p.Region(target)], keywords)]
+
+    def of_group(self, axis, count, scope):
+        """(statements before, a number in [0, count) that all cores of a group over `axis` have)."""
+        if scope is None and self.rng.random() < 0.1:
+            head, number, _ = self.agreed(axis)
+            return head, p.Apply("%", "index", [number, p.index(count)])
+        return [], self.number_of_group(axis, count, scope)
+
+    def number_of_group(self, axis, count, scope):
+        """Such a number that needs no statement before."""
+        own = [v for v, name in zip(self.core, NAMES) if is_over(axis, name)] if scope is None else []
+        known = [v for v, _, _ in self.indices if not any(v is core for core in own)]
+        if known and self.rng.random() < 0.5:
+            return p.Apply("%", "index", [self.rng.choice(known), p.index(count)])
+        return self.rng.randrange(count)
+
+    def source(self, axis, count, scope):
+        """(statements before, a map from a core of a group to the one that it gets values from, or to none)."""
+        rng = self.rng
+        me = p.Var(self.fresh("m"))
+        head, by = self.of_group(axis, count, scope)
+        by = p.index(by)
+        moved = p.Apply(rng.choice("+-"), "index", [me, by])
+        kind = rng.choice(["line", "ring", "turned", "some", "one"])
+        if kind == "ring":
+            moved = p.Apply("%", "index", [moved, p.index(count)])
+        elif kind == "turned":
+            moved = p.Apply("-", "index", [by, me])
+        elif kind == "some":
+            even = p.Apply("==", "index", [p.Apply("%", "index", [me, p.index(2)]), p.index(rng.randint(0, 1))])
+            moved = p.Apply("if_then_else", "index", [even, moved, p.index(rng.choice([-1, 0, count]))])
+        elif kind == "one":
+            moved = by
+        return head, p.Lambda(me, moved)
 
     def size(self, shape):
         n = 1

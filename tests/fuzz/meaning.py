@@ -835,27 +835,53 @@ class Machine:
         name = s.name.removeprefix("comm.")
         dim = s.keywords.get("dim", 0 if name == "all_to_all" else -1)
         _, _, wanted = self.inside(group[0], s.regions[1])
+        root = self.common(group, s.keywords.get("root", 0))
+        if not 0 <= root < k:
+            raise Undefined("no such root")
         if name == "broadcast":
-            out = [arrays[s.keywords["root"]]] * k
+            out = [arrays[root]] * k
         elif name == "permute":
-            shift = s.keywords.get("shift", 1)
-            out = [arrays[(n - shift) % k] for n in range(k)]
-        elif name == "all_gather":
+            sources = self.sources(group, s.keywords)
+            out = [arrays[source] if 0 <= source < k else None for source in sources]
+        elif name in ("all_gather", "gather"):
             whole = np.concatenate(arrays, axis=dim) if len(wanted) == arrays[0].ndim else np.stack(arrays, axis=dim)
             out = [whole] * k
         elif name == "all_to_all":
             parts = [np.split(a, k, axis=dim) for a in arrays]
             out = [np.concatenate([parts[sender][me] for sender in range(k)], axis=dim) for me in range(k)]
         else:
-            whole = np.empty(arrays[0].shape, object)
-            for at in np.ndindex(*whole.shape):
+            whole = arrays[root] if name == "scatter" else np.empty(arrays[0].shape, object)
+            for at in np.ndindex(*whole.shape) if name != "scatter" else ():
                 whole[at] = self.combine(s.keywords.get("op", "sum"), [a[at] for a in arrays], dtype)
             out = [whole] * k
-            if name == "reduce_scatter":
+            if name in ("reduce_scatter", "scatter"):
                 own = len(wanted) + 1 == whole.ndim
                 out = [np.take(whole, n, axis=dim) for n in range(k)] if own else np.split(whole, k, axis=dim)
+        if name in ("gather", "reduce"):
+            out = [a if n == root else None for n, a in enumerate(out)]
         for core, a in zip(group, out):
-            self.deliver(core, s, list(a.reshape(-1)))
+            if a is not None:
+                self.deliver(core, s, list(a.reshape(-1)))
+
+    def common(self, group, e):
+        """An operand that all cores of a group have alike."""
+        values = {self.int(self.turn_to(core), e) for core in group}
+        if len(values) != 1:
+            raise Undefined("cores of a group differ")
+        return values.pop()
+
+    def sources(self, group, keywords):
+        """The source of each core of a group in a permutation."""
+        k = len(group)
+        if "source" not in keywords:
+            shift = self.common(group, keywords.get("shift", 1))
+            return [(n - shift) % k for n in range(k)]
+        source, out = keywords["source"], []
+        for n in range(k):
+            for core in group:
+                core.vars[source.var.name] = n
+            out.append(self.common(group, source.value))
+        return out
 
     def combine(self, kind, items, dtype):
         """In order of the core's index, in the evaluation dtype, rounded once."""

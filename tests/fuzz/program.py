@@ -89,6 +89,14 @@ class Region:
 
 
 @dataclass(eq=False)
+class Lambda:
+    """A function of one index, the value of a keyword."""
+
+    var: Var
+    value: object
+
+
+@dataclass(eq=False)
 class Alloc:
     buffer: Buffer
 
@@ -185,7 +193,7 @@ class Op:
 
     name: str
     regions: list
-    keywords: dict = field(default_factory=dict)  # values: int, bool, str, an expression, or a list of expressions
+    keywords: dict = field(default_factory=dict)  # values: int, bool, str, an expression or a list of them, a Lambda
 
 
 @dataclass(eq=False)
@@ -329,6 +337,8 @@ def _tuple(items):
 def _value_text(v):
     if isinstance(v, list):
         return f"[{', '.join(map(expr_text, v))}]"
+    if isinstance(v, Lambda):
+        return f"lambda {v.var.name}: {expr_text(v.value)}"
     return repr(v) if isinstance(v, (bool, str, int, tuple)) else expr_text(v)
 
 

@@ -38,6 +38,7 @@ NEEDED = [
       "copy dispatch", "copy_async dispatch", "reduce_sum", "reduce_max", "cumsum",
       "atomic_add", "atomic store", "dynamic extent", "strides", "scalar parameter"),
     *("comm.all_gather", "comm.all_reduce", "comm.broadcast", "comm.permute", "comm.put", "mesh_tensor_copy"),
+    *("comm.gather", "comm.scatter", "comm.reduce", "comm.permute source", "root that is no constant"),
     *(f"dtype {name}" for name in engines.NUMPY),
     *("buffer shared", "buffer tiles", "buffer fragment", "buffer local", "buffer global", "persistent_chunk 3"),
     *("may_alias", "assume", "overlapping arguments", "If by memory", "For by memory", "While by memory"),

@@ -184,8 +184,9 @@ def constructs(tree):
                 count["producers"] += producers is not None
             case p.Op(name=name, keywords=keywords):
                 count[name] += 1
+                count["root that is no constant"] += not isinstance(keywords.get("root", 0), int)
                 for k in keywords:
-                    if k in ("pad", "clear", "transpose_A", "transpose_B", "axis", "dispatch"):
+                    if k in ("pad", "clear", "transpose_A", "transpose_B", "axis", "dispatch", "source"):
                         count[f"{name.replace('reduce_max', 'reduce')} {k}"] += 1
             case p.Bind(var=var):
                 count["bind index" if var.dtype == "index" else "bind"] += 1

@@ -356,7 +356,8 @@ TEST_F(Gpu, CollectivesAgreeWithTheHost) {
   constexpr int64_t kWidth = 6000, kBox = 900;
   for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 3}, {3, 2}}) {
     for (uint64_t axes : {1u, 2u, 3u}) {
-      for (CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::Broadcast, CollectiveKind::AllReduce,
+      for (CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::Gather, CollectiveKind::Broadcast,
+                                  CollectiveKind::Scatter, CollectiveKind::AllReduce, CollectiveKind::Reduce,
                                   CollectiveKind::ReduceScatter, CollectiveKind::AllToAll, CollectiveKind::Permute}) {
         Collective step;
         step.kind = kind;
@@ -367,14 +368,16 @@ TEST_F(Gpu, CollectivesAgreeWithTheHost) {
         step.src_strides = step.dst_strides = {P(1)};
         step.member_stride_src = step.member_stride_dst = kBox;
         step.root = 1;
-        if (kind == CollectiveKind::Permute) step.peers = {{0, 5}, {5, 2}, {2, 0}};
+        step.member = 1;
+        step.source = P::binary(ScalarOp::Sub, P::slot(1), P(1));
         Tensor in(kFloat32, {6, kWidth}), out(kFloat32, {6, kWidth});
         HostTensor host_in(kFloat32, {6, kWidth}), host_out(kFloat32, {6, kWidth});
         std::vector<float> values(6 * kWidth);
         for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random);
         std::copy(values.begin(), values.end(), host_in.floats().begin());
         in.memory.write(values);
-        const Plan plan = core_plan(mesh, {{step}});
+        Plan plan = core_plan(mesh, {{step}});
+        plan.slots.push_back("k");
         executor(plan).call(std::vector{in.arg(), out.arg()});
         runtime::Executor(plan, {nullptr, nullptr, scatter_host, gather_host, nullptr, nullptr, nullptr})
             .call(std::vector{host_in.arg(), host_out.arg()});

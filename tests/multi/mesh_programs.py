@@ -47,12 +47,18 @@ class Writer:
     def members(self, axis):
         return {"x": self.mesh[0], "y": self.mesh[1], "all": self.mesh[0] * self.mesh[1]}[axis]
 
+    def root(self, axis, count):
+        """A number, the coordinate along the other axis, or what a tile of work counts."""
+        known = ["p", *({"x": "c", "y": "r"}[axis] if axis != "all" else "q")]
+        return f"({self.rng.choice(known)} + {self.rng.randrange(3)}) % {count}" if self.rng.random() < 0.5 else (
+            self.rng.randrange(count))
+
     def exchange(self, axes=("x", "y", "all")):
         rng, (rows, columns) = self.rng, self.tile
         axis = rng.choice(axes)
         count, at = self.members(axis), f', axis="{axis}"'
         kind = rng.choice(["gather", "concat", "reduce", "in place", "scatter", "all_to_all", "permute", "broadcast",
-                           "put", "barrier"])
+                           "put", "barrier", "map", "to root", "concat to root", "from root", "reduce to root"])
         op = rng.choice(["sum", "prod", "max", "min"])
         if kind == "gather":
             other = self.buffer((rows, columns, count))
@@ -82,7 +88,30 @@ class Writer:
             self.mix(f"{other}[i, j]")
         elif kind == "broadcast":
             other = self.buffer((rows, columns))
-            self.line(f"T.comm.broadcast(tile, {other}, root={rng.randrange(count)}{at})")
+            self.line(f"T.comm.broadcast(tile, {other}, root={self.root(axis, count)}{at})")
+            self.mix(f"{other}[i, j]")
+        elif kind == "map":
+            other, by = self.buffer((rows, columns)), rng.randint(-2, 2)
+            source = rng.choice([f"k + {by}", f"{by} - k", f"(k * 2 + {by}) % {count}", f"k + {by} * (k % 2)"])
+            self.line(f"T.fill({other}, 3)")
+            self.line(f"T.comm.permute(tile, {other}, source=lambda k: {source}{at})")
+            self.mix(f"{other}[i, j]")
+        elif kind in ("to root", "concat to root"):
+            stacked = kind == "to root"
+            other = self.buffer((rows, columns, count) if stacked else (count * rows, columns))
+            self.line(f"T.fill({other}, 3)")
+            self.line(f"T.comm.gather(tile, {other}, {self.root(axis, count)}{at}{'' if stacked else ', dim=0'})")
+            self.mix(f"{other}[i, j, {rng.randrange(count)}]" if stacked else
+                     f"{other}[i + {rng.randrange(count) * rows}, j]")
+        elif kind == "from root":
+            other = self.buffer((rows // count, columns))
+            self.line(f"T.comm.scatter(tile, {other}, root={self.root(axis, count)}{at}, dim=0)")
+            self.mix(f"{other}[i % {rows // count}, j]")
+        elif kind == "reduce to root":
+            other = rng.choice(["tile", self.buffer((rows, columns))])
+            if other != "tile":
+                self.line(f"T.fill({other}, 3)")
+            self.line(f'T.comm.reduce(tile, {other}, op="{op}", root={self.root(axis, count)}{at})')
             self.mix(f"{other}[i, j]")
         elif kind == "put" and "all" in axes:
             other = self.buffer((rows, columns))

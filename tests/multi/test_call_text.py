@@ -223,7 +223,8 @@ def differences(shape, chosen, chunk, folder):
 @needs_nccl_headers
 @pytest.mark.parametrize(("chosen", "shape", "chunk"), [
     ("rms_norm", (2, 2), None), ("rms_norm", (1, 2), 1), ("sums", (2, 2), None), ("exchanges", (2, 2), None),
-    ("exchanges", (1, 2), 4), ("steps", (2, 2), None), ("steps", (2, 1), None)])
+    ("exchanges", (1, 2), 4), ("rooted", (2, 2), None), ("rooted", (1, 2), 1), ("steps", (2, 2), None),
+    ("steps", (2, 1), None)])
 def test_a_mesh_of_processes(chosen, shape, chunk, where, tmp_path):
     count = int(np.prod(shape))
     assert where(count, "differences", shape, chosen, chunk, str(tmp_path)) == [[]] * count

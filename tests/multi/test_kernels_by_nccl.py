@@ -141,6 +141,60 @@ def exchanges(mesh, pieces, domain):
     return main
 
 
+def rooted(mesh, pieces, n):
+    """Collectives with roots that a parameter, a loop and a coordinate say, and permutations by maps."""
+    nrows, ncols = mesh.shape
+    count = nrows * ncols
+
+    @T.prim_func
+    def main(A: T.Tensor((nrows * n * count, ncols * pieces), "int32"),
+             B: T.Tensor((nrows * n * count, ncols * pieces), "int32"), k: T.int32):
+        T.annotate_mesh_tensor({A: {"sharding": {"x": 0, "y": 1}, "tiling": [count, pieces]},
+                                B: {"sharding": {"x": 0, "y": 1}, "tiling": [count, pieces]}},
+                               nrows=nrows, ncols=ncols)
+        with T.Kernel(nrows, ncols) as (r, c):
+            tile = T.alloc_shared((count, pieces), "int32")
+            rows = T.alloc_shared((count, pieces, nrows), "int32")
+            wide = T.alloc_shared((count, ncols * pieces), "int32")
+            part = T.alloc_shared((pieces,), "int32")
+            total = T.alloc_shared((count, pieces), "int32")
+            moved = T.alloc_shared((count, pieces), "int32")
+            turned = T.alloc_shared((count, pieces), "int32")
+            least = T.alloc_shared((count, pieces), "int16")
+            small = T.alloc_shared((count, pieces), "int16")
+            for i in T.Persistent([n]):
+                T.mesh_tensor_copy(A, tile, coord=[i, 0])
+                T.fill(rows, 1)
+                T.fill(wide, 2)
+                T.fill(total, 3)
+                T.fill(moved, 4)
+                T.fill(least, 5)
+                T.comm.gather(tile, rows, nrows - 1, axis="x")
+                T.comm.gather(tile, wide, k % ncols, axis="y", dim=1)
+                T.comm.scatter(tile, part, root=k % count, dim=0)
+                T.comm.reduce(tile, total, root=k % nrows, axis="x")
+                for a, b in T.Parallel(count, pieces):
+                    small[a, b] = T.cast(tile[a, b] * 7, "int16")
+                T.comm.reduce(small, least, op="max", axis="y")
+                T.comm.reduce(tile[:, 0:1], tile[:, 0:1], op="max", root=ncols - 1, axis="y")
+                T.comm.permute(tile, moved, source=lambda me: me - 1)
+                T.comm.permute(moved, moved, source=lambda me: T.if_then_else(me % 2 == 0, (me + k) % count, -1))
+                T.comm.permute(part, part, shift=k, axis="x")
+                T.comm.put(total, total, src_core=[k % nrows, 0], dst_core=[0, ncols - 1])
+                for s in T.serial(ncols):
+                    T.comm.broadcast(moved, turned, root=s, axis="y")
+                    for a, b in T.Parallel(count, pieces):
+                        tile[a, b] = tile[a, b] * 3 + turned[a, b]
+                T.comm.broadcast(total, turned, root=r % ncols, axis="y")
+                for a, b in T.Parallel(count, pieces):
+                    tile[a, b] = (tile[a, b] + 3 * part[b] + 5 * moved[a, b] + 7 * total[a, b] + 17 * turned[a, b]
+                                  + T.cast(least[a, b], "int32") + 11 * rows[a, b, nrows - 1 - r]
+                                  + 13 * wide[a, b + (ncols - 1 - c) * pieces])
+                T.mesh_tensor_copy(tile, B, coord=[i, 0])
+
+    return main
+
+
 def steps(mesh, n):
     """Collectives in a loop of the host body inside of a Persistent loop, one of some cores alone before those of all,
     and a while loop that memory decides about.
@@ -196,6 +250,11 @@ def cases(mesh, chosen):
         for pieces, (m, n) in ((8, (3, 2)), (5, (1, 4))):
             a = rng.integers(-999, 999, (nrows * m * count, ncols * n * pieces)).astype("int32")
             yield exchanges(mesh, pieces, (m, n)), [a, np.zeros_like(a)], [], 0
+    elif chosen == "rooted":
+        count = nrows * ncols
+        for pieces, n, k in ((8, 3, 0), (5, 1, 2)):
+            a = rng.integers(-999, 999, (nrows * n * count, ncols * pieces)).astype("int32")
+            yield rooted(mesh, pieces, n), [a, np.zeros_like(a)], [k], 0
     else:
         a = rng.integers(-99, 99, (nrows * 5 * 8, ncols)).astype("int64")
         yield steps(mesh, 5), [a, np.zeros_like(a)], [], 0
@@ -231,7 +290,7 @@ def differences(shape, chosen, chunk):
 
 @BOTH
 @MESHES
-@pytest.mark.parametrize("chosen", ["rms_norm", "sums", "exchanges", "steps"])
+@pytest.mark.parametrize("chosen", ["rms_norm", "sums", "exchanges", "rooted", "steps"])
 def test_results_are_those_of_one_process(chosen, shape, where):
     if where is on_fakes and shape in ((2, 1), (1, 4)) and chosen != "rms_norm" and not LONG:
         pytest.skip("one of the long tests")

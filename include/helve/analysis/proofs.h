@@ -49,7 +49,8 @@ struct Proof {
 };
 
 /// All proofs of a verified function: what it assumes of its calls, the shapes that operations need equal and the
-/// bounds of each access in program order (of a statement's accesses to one box once), then for each parallel loop,
+/// bounds of each access in program order (of a statement's accesses to one box once), then for each root of a
+/// collective that is no constant whether its group has such a member, then for each parallel loop,
 /// persistent loop and kernel whether two of its iterations conflict, then for each buffer of asynchronous copies
 /// whether they are complete where it is used.
 ///
@@ -67,7 +68,7 @@ std::vector<CallCondition> call_conditions(const std::vector<Proof>& proofs);
 /// Throws the first shape that stayed unknown as UserError (OpenShape): compiled code trusts that extents are equal.
 void refuse_open_shapes(const std::vector<Proof>& proofs);
 
-/// Throws the first refuted one as UserError (OutOfBounds, RacingLoop).
+/// Throws the first refuted one as UserError (OutOfBounds, BadArgument, RacingLoop).
 void refuse_refuted(const std::vector<Proof>& proofs);
 
 }  // namespace helve

@@ -35,7 +35,7 @@ struct CollectiveRequest {
   int64_t member_stride_src = 0;
   int64_t member_stride_dst = 0;
   int64_t root = 0;
-  std::span<const Peer> peers;
+  std::span<const int64_t> sources;  ///< Permute: the source of each member of a group
   InterruptPoll* poll = nullptr;
 };
 

@@ -111,24 +111,32 @@ struct Launch {
   std::vector<TensorMap> maps = {};  ///< CUDA: the kernel's last parameters, by value
 };
 
-enum class CollectiveKind : uint8_t { AllGather, Broadcast, AllReduce, ReduceScatter, AllToAll, Permute, Barrier };
-enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
-
-/// One transfer of a Permute, in row-major core numbers.
-struct Peer {
-  int64_t source;
-  int64_t destination;
+enum class CollectiveKind : uint8_t {
+  AllGather,
+  Gather,
+  Broadcast,
+  Scatter,
+  AllReduce,
+  Reduce,
+  ReduceScatter,
+  AllToAll,
+  Permute,
+  Barrier
 };
+enum class ReduceOp : uint8_t { Sum, Prod, Max, Min };
 
 /// A collective over groups of cores: cores that differ only on `axes` (bit a: mesh axis a) form a group, members in
 /// row-major order. `box` is a strided box of elements at src_offset in src and at dst_offset in dst. With `me` and `k`
 /// members:
 ///   AllGather      dst_me[k * member_stride_dst + box] = src_k[box]
+///   Gather         the same, where me is root
 ///   Broadcast      dst_me[box] = src_root[box]
+///   Scatter        dst_me[box] = src_root[me * member_stride_src + box]
 ///   AllReduce      dst_me[box] = op over k of src_k[box]
+///   Reduce         the same, where me is root
 ///   ReduceScatter  dst_me[box] = op over k of src_k[me * member_stride_src + box]
 ///   AllToAll       dst_me[k * member_stride_dst + box] = src_k[me * member_stride_src + box]
-///   Permute        dst_d[box] = src_s[box] for each peer (s, d), of one group; a destination stands once
+///   Permute        dst_me[box] = src_s[box] for s = source, a program of the slot `member` = me, where s is a member
 ///   Barrier        nothing moves
 /// src and dst may be the same buffer: all is read before anything is written. Reductions run in member order; float
 /// types below 32 bits accumulate in float32 and round once; max and min propagate NaN; integers wrap; for bool, sum
@@ -147,8 +155,9 @@ struct Collective {
   ScalarProgram member_stride_dst;
   ReduceOp op = ReduceOp::Sum;
   DLDataType dtype{kDLFloat, 32, 1};
-  ScalarProgram root;  ///< Broadcast: member of each group
-  std::vector<Peer> peers;  ///< Permute
+  ScalarProgram root;  ///< a member of each group, for a kind that has a root
+  ScalarProgram source;  ///< Permute
+  int64_t member = 0;  ///< Permute: the slot
 };
 
 struct Step;
@@ -185,9 +194,10 @@ struct UniformityCheck {
   Diagnostic fault;
 };
 
-/// How control flow uses a value: as a truth value, as it is, or as a number of iterations (none if negative). Notes
-/// say "the condition is true", "the loop begins at 3", "the loop runs 2 iterations".
-enum class ControlUse : uint8_t { Condition, Value, Count };
+/// How control flow uses a value: as a truth value, as it is, or as a number of iterations (none if negative); or a
+/// collective as an operand. Notes say "the condition is true", "the loop begins at 3", "the loop runs 2 iterations",
+/// "it is 3".
+enum class ControlUse : uint8_t { Condition, Value, Count, Operand };
 
 /// A value that control flow depends on and that each core computes from what it reads, so that cores may differ. The
 /// slots that `head` reads into belong to it.
@@ -258,6 +268,10 @@ std::string to_text(const Plan& plan);
 
 std::string_view name_of(CollectiveKind kind);  ///< "all_gather"
 bool reduces(CollectiveKind kind);
+bool has_root(CollectiveKind kind);
+bool only_root_receives(CollectiveKind kind);
+bool parts_source(CollectiveKind kind);  ///< by member_stride_src
+bool parts_target(CollectiveKind kind);  ///< by member_stride_dst
 std::string_view name_of(ReduceOp op);  ///< "sum"
 
 }  // namespace helve::runtime

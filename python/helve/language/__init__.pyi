@@ -141,18 +141,35 @@ def clear(dst: _Region) -> None:
 
 class comm:
     @staticmethod
-    def broadcast(src: _Region, dst: _Region, root: _b.int, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
+    def broadcast(src: _Region, dst: _Region, root: _Extent, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """dst of every core of the group becomes src of the core with index root in it. Groups are the cores that
-        differ only on `axis`: an axis of the mesh, several of them in a tuple, or "all"."""
+        differ only on `axis`: an axis of the mesh, several of them in a tuple, or "all". Here and below an
+        index expression is the same on all cores of a group."""
 
     @staticmethod
     def put(src: _Region, dst: _Region, src_core: _Sequence[_Extent], dst_core: _Sequence[_Extent]) -> None:
         """Copies src of the core src_core to dst of the core dst_core; other cores keep their dst."""
 
     @staticmethod
+    def scatter(src: _Region, dst: _Region, root: _Extent, axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = -1) -> None:
+        """dst of core k of the group becomes the k-th part along `dim` of src of the core with index root: src has
+        one dimension more than dst, of extent K, or K times the extent."""
+
+    @staticmethod
+    def gather(src: _Region, dst: _Region, root: _Extent, axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = -1) -> None:
+        """The core with index root in its group receives src of all its K cores, other cores keep their dst. With
+        one dimension more than src, dst has K at `dim`; with as many dimensions, dst is the concatenation along
+        `dim`."""
+
+    @staticmethod
     def all_gather(src: _Region, dst: _Region, axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = -1) -> None:
         """Every core receives src of all K cores of its group. With one dimension more than src, dst has K at
         `dim`; with as many dimensions, dst is the concatenation along `dim`."""
+
+    @staticmethod
+    def reduce(src: _Region, dst: _Region, op: _b.str = 'sum', root: _Extent = 0, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
+        """dst of the core with index root becomes the elementwise combination of src of its group by op (sum,
+        prod, max, min), in order of the core's index; other cores keep their dst."""
 
     @staticmethod
     def reduce_scatter(src: _Region, dst: _Region, op: _b.str = 'sum', axis: _b.str | _Sequence[_b.str] = 'all', dim: _b.int = -1) -> None:
@@ -169,8 +186,10 @@ class comm:
         """Core k sends the j-th of K equal parts of src along `dim` to part k of dst on core j."""
 
     @staticmethod
-    def permute(src: _Region, dst: _Region, shift: _b.int = 1, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
-        """A ring shift: dst of core (k + shift) mod K becomes src of core k."""
+    def permute(src: _Region, dst: _Region, shift: _Extent = 1, axis: _b.str | _Sequence[_b.str] = 'all', source: _Callable[[_Any], _Any] | None = None) -> None:
+        """dst of core k of the group becomes src of core source(k), and keeps its values where source(k) is not in
+        [0, K): with `source=lambda k: k - 1`, on the first core. Without source it is a ring shift, source(k) =
+        (k - shift) mod K."""
 
     @staticmethod
     def barrier(axis: _b.str | _Sequence[_b.str] = 'all') -> None:

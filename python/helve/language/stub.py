@@ -55,6 +55,8 @@ _KINDS = {
     "Source": "_Region | _Scalar",
     "Value": "_Scalar",
     "Coord": "_Sequence[_Extent]",
+    "Index": "_Extent",
+    "Map": "_Callable[[_Any], _Any] | None",
     "Integer": "_b.int",
     "Flag": "_b.bool",
     "Text": "_b.str",

@@ -15,6 +15,7 @@ from helve.script import layouts, threads, views
 from helve.script.arguments import Arguments, match
 from helve.script.context import Context
 from helve.script.expressions import Expressions
+from helve.script.inlinable import helper_of
 from helve.script.reshape import Copies, view
 from helve.script.values import number, plain, subscripts
 from helve.script.views import Part, View
@@ -345,6 +346,12 @@ def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, w
         return expressions.stored(node, expressions.evaluate(node), dtype)
     if parameter.kind == "Barriers":
         return None
+    if parameter.kind == "Index":
+        if node is None:
+            return _core.int_imm(parameter.default)
+        return expressions.index(node, expressions.evaluate(node), f"'{parameter.name}' of {function}")
+    if parameter.kind == "Map":
+        return _map(expressions, arguments, parameter.name)
     if parameter.kind == "Coord":
         return expressions.index_list(node, f"a coordinate of {function}")
     if parameter.kind == "Integer":
@@ -356,6 +363,25 @@ def _scalar_operand(expressions: Expressions, arguments: Arguments, parameter, w
     if parameter.kind == "Axes":
         return _axes(expressions, arguments, parameter.name)
     return expressions.literal(arguments, parameter.name, str, "a string", "write a string constant")
+
+
+def _map(expressions: Expressions, arguments: Arguments, name: str) -> _core.IndexMap | None:
+    """A function of one index, `lambda k: k - 1` or one that is defined elsewhere: what it computes of a variable."""
+    node = arguments.get(name)
+    value = None if node is None else expressions.evaluate(node)
+    if value is None:
+        return None
+    context, function = expressions.context, arguments.construct.text
+    helper = helper_of(value)
+    if helper is None or len(helper.parameters) != 1:
+        raise context.bad_argument(node, function, name, "it is not a function of one index",
+                                   f"write for example {name}=lambda k: k - 1")
+    var = context.make_var(helper.parameters[0].name)
+    argument = ast.copy_location(ast.Name(helper.parameters[0].name, ast.Load()), node)
+    call = ast.copy_location(ast.Call(node, [argument], []), node)
+    with context.evaluated_lazily():
+        result = expressions.inline(helper, call, False, [var], {})
+    return _core.IndexMap(var, expressions.index(node, result, f"'{name}' of {function}"))
 
 
 def _axes(expressions: Expressions, arguments: Arguments, name: str) -> str:

@@ -77,6 +77,9 @@ def as_index(value: _core.Expr) -> _core.Expr:
         return value.value
     if isinstance(value, _core.Apply) and value.op in _INDEX_ARITHMETIC:
         return _core.apply_operands(value.op, [as_index(operand) for operand in value.args], value.span)
+    if isinstance(value, _core.Apply) and value.op == "Select":
+        condition, *chosen = value.args
+        return _core.apply_operands("Select", [condition, *map(as_index, chosen)], value.span)
     return _core.cast(value, "index", value.span)
 
 

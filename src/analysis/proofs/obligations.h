@@ -15,6 +15,9 @@ std::vector<Proof> prove_shapes(const AccessModel& model, Budget& budget);
 /// One proof for each box of a buffer that a statement accesses and that must lie inside.
 std::vector<Proof> prove_bounds(const AccessModel& model, PathFacts& facts, Budget& budget);
 
+/// One proof for each root of a collective, and each coordinate of a core of T.comm.put, that is no constant.
+std::vector<Proof> prove_members(const AccessModel& model, PathFacts& facts, Budget& budget);
+
 /// One proof for each loop whose iterations are promised to be independent.
 std::vector<Proof> prove_races(const AccessModel& model, PathFacts& facts, Budget& budget);
 

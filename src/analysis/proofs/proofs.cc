@@ -39,6 +39,7 @@ std::vector<Proof> prove(const Function& f) {
   for (Proof& proof : proofs::prove_order(model)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_shapes(model, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_bounds(model, facts, budget)) out.push_back(std::move(proof));
+  for (Proof& proof : proofs::prove_members(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_races(model, facts, budget)) out.push_back(std::move(proof));
   for (Proof& proof : proofs::prove_waits(f, budget)) out.push_back(std::move(proof));
   return out;

@@ -98,10 +98,10 @@ class Writer {
     }
     if (body_.empty()) return out;
     out.lines.push_back(fmt::format("{{  // {}", title()));
+    if (!room_.empty()) body_.insert(body_.begin(), fmt::format("TRY(room.reserve({}, 256));", room_));
     for (const std::string& line : declarations()) out.lines.push_back("  " + line);
     const bool guarded = !never_empty_;
     if (guarded) out.lines.push_back("  if (bytes > 0) {");
-    if (!room_.empty()) body_.insert(body_.begin(), fmt::format("TRY(room.reserve({}, 256));", room_));
     for (const std::string& line : body_) out.lines.push_back((guarded ? "    " : "  ") + line);
     if (guarded) out.lines.push_back("  }");
     out.lines.push_back("}");
@@ -255,8 +255,11 @@ class Writer {
     if (is_one_call()) return move_named();
     switch (s_.kind) {
       case CollectiveKind::AllToAll: return all_to_all();
+      case CollectiveKind::Gather: return gather();
+      case CollectiveKind::Scatter: return scatter();
       case CollectiveKind::Permute: return permute();
       case CollectiveKind::AllReduce:
+      case CollectiveKind::Reduce:
       case CollectiveKind::ReduceScatter: return reduce();
       default: HELVE_FAIL("a collective without a text");
     }
@@ -265,11 +268,14 @@ class Writer {
   /// In a group of one member everything stays on it.
   void move_alone() {
     if (s_.kind != CollectiveKind::Permute) return own_copy("");
-    const auto is_peer = [](const runtime::Peer& peer) { return fmt::format("core == {}", peer.destination); };
-    say(fmt::format("if ({}) {{", s_.peers.empty() ? "false" : join(s_.peers, " || ", is_peer)));
+    say(fmt::format("const int64_t {} = 0;", member()));
+    say(fmt::format("if ({} == 0) {{", text(s_.source)));
     own_copy("  ");
     say("}");
   }
+
+  /// The variable of a member in the program of its source.
+  const std::string& member() const { return names_.slots.at(static_cast<size_t>(s_.member)); }
 
   void own_copy(const std::string& indent) {
     if (!meet_) return say(indent + copy(target(), "to_steps", source(), "from_steps"));
@@ -310,6 +316,16 @@ class Writer {
         call("ncclAllReduce", sent, received, fmt::format("{}, {}, {}", count, type_text(s_.dtype), op_text(s_.op)));
         return arrive(received);
       }
+      case CollectiveKind::Reduce: {
+        uses_me_ = !received_in_one_;
+        const std::string sent = piece();
+        const std::string received = arrival();
+        call(
+            "ncclReduce", sent, received,
+            fmt::format("{}, {}, {}, static_cast<int>({})", count, type_text(s_.dtype), op_text(s_.op), text(s_.root)));
+        if (!received_in_one_) say(on_root() + copy(target(), "to_steps", received, "compact"));
+        return;
+      }
       case CollectiveKind::Broadcast: {
         const std::string sent = piece();
         const std::string received = arrival();
@@ -320,16 +336,44 @@ class Writer {
     }
   }
 
-  /// Sends of pieces and receives of others, between all members.
-  void exchange(const AddressOf& sent, const AddressOf& received) {
+  /// Sends of pieces and receives of others, between all members; with a root, those that it, or the others, take part
+  /// in.
+  enum class Between { All, ToRoot, FromRoot };
+  void exchange(const AddressOf& sent, const AddressOf& received, Between between = Between::All) {
+    const auto when = [&](bool at_root) {
+      if (between == Between::All) return std::string();
+      return fmt::format("if ({} == {}) ", at_root ? "me" : "member", text(s_.root));
+    };
     uses_me_ = true;
     say(fmt::format("Group group({}, stream);", comm_));
     say(fmt::format("for (int64_t member = 0; member < {}; ++member) {{", members_));
     say("  if (member == me) continue;");
-    say(fmt::format("  group.receive({}, bytes, member);", received("member")));
-    say(fmt::format("  group.send({}, bytes, member);", sent("member")));
+    const bool gathers = between == Between::ToRoot;
+    say(fmt::format("  {}group.receive({}, bytes, member);", when(gathers), received("member")));
+    say(fmt::format("  {}group.send({}, bytes, member);", when(!gathers), sent("member")));
     say("}");
     say("TRY(group.end());");
+  }
+  std::string on_root() const { return fmt::format("if (me == {}) ", text(s_.root)); }
+
+  void gather() {
+    const AddressOf sent = [at = piece()](const std::string&) { return at; };
+    const AddressOf target_for = [this](const std::string& k) { return target_of(k); };
+    const AddressOf received = received_in_one_ ? target_for : part_of(reserve(members_));
+    exchange(sent, received, Between::ToRoot);
+    say(on_root() + copy(target_of("me"), "to_steps", sent("me"), sent_steps()));
+    if (received_in_one_) return;
+    for_members(copy(target_of("member"), "to_steps", received("member"), "compact"),
+                fmt::format("me == {} && member != me", text(s_.root)));
+  }
+
+  void scatter() {
+    const AddressOf sent = pieces();
+    const std::string received = arrival();
+    exchange(sent, [&](const std::string&) { return received; }, Between::FromRoot);
+    say(on_root() + copy(target(), "to_steps", sent("me"), sent_steps()));
+    if (received_in_one_) return;
+    say(fmt::format("if (me != {}) {}", text(s_.root), copy(target(), "to_steps", received, "compact")));
   }
 
   void all_to_all() {
@@ -345,16 +389,16 @@ class Writer {
   void permute() {
     const std::string sent = piece();
     const std::string received = arrival();
-    say(fmt::format("const int64_t peers[][2] = {{{}}};", join(s_.peers, ", ", [](const runtime::Peer& p) {
-                      return fmt::format("{{{}, {}}}", p.source, p.destination);
-                    })));
+    uses_me_ = true;
     say(fmt::format("Group group({}, stream);", comm_));
     say("bool stays = false;");
     if (!received_in_one_) say("bool comes = false;");
-    say("for (const auto& [source, destination] : peers) {");
-    say("  const bool sends = source == core, receives = destination == core;");
-    say(fmt::format("  if (sends && !receives) group.send({}, bytes, {});", sent, member_of("destination")));
-    say(fmt::format("  if (receives && !sends) group.receive({}, bytes, {});", received, member_of("source")));
+    say(fmt::format("for (int64_t {0} = 0; {0} < {1}; ++{0}) {{", member(), members_));
+    say(fmt::format("  const int64_t source = {};", text(s_.source)));
+    say(fmt::format("  const bool sends = source == me, receives = {} == me && source >= 0 && source < {};", member(),
+                    members_));
+    say(fmt::format("  if (sends && !receives) group.send({}, bytes, {});", sent, member()));
+    say(fmt::format("  if (receives && !sends) group.receive({}, bytes, source);", received));
     say("  stays = stays || (sends && receives);");
     if (!received_in_one_) say("  comes = comes || (receives && !sends);");
     say("}");
@@ -365,10 +409,12 @@ class Writer {
 
   /// All members' terms side by side, reduced in their order.
   void reduce() {
+    const bool has_root = s_.kind == CollectiveKind::Reduce;
     const bool scatters = s_.kind == CollectiveKind::ReduceScatter;
     const AddressOf sent = scatters ? pieces() : [at = piece()](const std::string&) { return at; };
     const std::string terms = reserve(members_);
-    exchange(sent, part_of(terms));
+    exchange(sent, part_of(terms), has_root ? Between::ToRoot : Between::All);
+    if (has_root) say(on_root() + "{");
     say(copy(terms + " + me * bytes", "compact", sent("me"), sent_steps()));
     const std::string received = arrival();
     say(fmt::format("int64_t members = {}, count = {};", members_, count_text_));
@@ -378,6 +424,7 @@ class Writer {
                     "arguments, stream));",
                     reduction_));
     arrive(received);
+    if (has_root) say("}");
     kernel_ = reduction_kernel();
   }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "helve/analysis/core_groups.h"
+#include "helve/arith/simplify.h"
 #include "helve/codegen/host/host_module.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/runtime/communicator.h"
 #include "helve/support/diagnostic.h"
 
@@ -59,7 +61,7 @@ Box box_of(const Region& region, const HostScalars& scalars) {
 
 class CollectiveBuilder {
  public:
-  CollectiveBuilder(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars)
+  CollectiveBuilder(const TileOp& op, const MeshShape& mesh, HostScalars& scalars)
       : op_(op), mesh_(mesh), scalars_(scalars) {}
 
   Collective build(const std::function<int64_t(const Buffer&)>& id_of) {
@@ -93,19 +95,28 @@ class CollectiveBuilder {
     switch (op_.op) {
       case TileOpcode::CommBroadcast:
         step_.kind = CollectiveKind::Broadcast;
-        step_.root = ScalarProgram(op_.integer(param("root")));
+        step_.root = root();
+        return same_boxes();
+      case TileOpcode::CommScatter:
+        step_.kind = CollectiveKind::Scatter;
+        step_.root = root();
+        step_.member_stride_src = take_member(src_, dst_);
+        return same_boxes();
+      case TileOpcode::CommReduce:
+        step_.kind = CollectiveKind::Reduce;
+        step_.op = reduce_op();
+        step_.root = root();
         return same_boxes();
       case TileOpcode::CommAllReduce:
         step_.kind = CollectiveKind::AllReduce;
         step_.op = reduce_op();
         return same_boxes();
-      case TileOpcode::CommPermute:
-        step_.kind = CollectiveKind::Permute;
-        ring(op_.integer(param("shift")));
-        return same_boxes();
-      case TileOpcode::CommPut:
-        step_.kind = CollectiveKind::Permute;
-        step_.peers = {{core(op_.exprs(param("src_core"))), core(op_.exprs(param("dst_core")))}};
+      case TileOpcode::CommPermute: permute(source_of(op_, members_)); return same_boxes();
+      case TileOpcode::CommPut: permute(source_of_put()); return same_boxes();
+      case TileOpcode::CommGather:
+        step_.kind = CollectiveKind::Gather;
+        step_.root = root();
+        step_.member_stride_dst = take_member(dst_, src_);
         return same_boxes();
       case TileOpcode::CommAllGather:
         step_.kind = CollectiveKind::AllGather;
@@ -119,6 +130,22 @@ class CollectiveBuilder {
       case TileOpcode::CommAllToAll: step_.kind = CollectiveKind::AllToAll; return parts();
       default: HELVE_FAIL("not a collective: " + std::string(op_.row().name));
     }
+  }
+
+  ScalarProgram root() const { return scalars_.required(op_.root(), "the root of " + operation_text(op_)); }
+
+  void permute(const IndexMap& source) {
+    step_.kind = CollectiveKind::Permute;
+    step_.member = scalars_.add_slot(source.var);
+    step_.source = scalars_.required(source.value, "a source of " + operation_text(op_));
+  }
+
+  /// Of all cores one has a source.
+  IndexMap source_of_put() const {
+    const auto number = [&](const char* core) { return core_number(op_.exprs(param(core)), mesh_); };
+    const VarRef core = make_var("k");
+    const Expr receives = apply(Op::Eq, {Expr(core), simplify(number("dst_core"))});
+    return {core, select(receives, simplify(number("src_core")), int_imm(-1))};
   }
 
   runtime::ReduceOp reduce_op() const {
@@ -189,46 +216,9 @@ class CollectiveBuilder {
     step_.dst_strides = dst_.strides;
   }
 
-  int64_t core(const std::vector<Expr>& coordinates) const {
-    HELVE_CHECK(coordinates.size() == mesh_.extents.size(), "a core has one coordinate for each axis");
-    int64_t rank = 0;
-    for (size_t a = 0; a < coordinates.size(); ++a) {
-      const ScalarProgram p = scalars_.required(coordinates[a], "the core of comm.put");
-      if (!p.is_constant())
-        throw UserError(Code::HostExpression, coordinates[a]->span, {{"what", "a constant core of comm.put"}});
-      rank = rank * mesh_.extents[a] + p.code[0].value;
-    }
-    return rank;
-  }
-
-  /// Every core sends to the member `shift` positions after it.
-  void ring(int64_t shift) {
-    std::vector<std::vector<int64_t>> groups(static_cast<size_t>(mesh_.size()));
-    for (int64_t c = 0; c < mesh_.size(); ++c) groups[static_cast<size_t>(group_of(c))].push_back(c);
-    for (const std::vector<int64_t>& group : groups) {
-      const auto n = static_cast<int64_t>(group.size());
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t to = ((k + shift) % n + n) % n;
-        step_.peers.push_back({group[static_cast<size_t>(k)], group[static_cast<size_t>(to)]});
-      }
-    }
-  }
-
-  /// The first core of the group: the coordinates of the group's axes set to 0.
-  int64_t group_of(int64_t rank) const {
-    int64_t first = 0, stride = 1;
-    for (size_t a = mesh_.extents.size(); a-- > 0;) {
-      const int64_t coordinate = rank % mesh_.extents[a];
-      rank /= mesh_.extents[a];
-      if (!((step_.axes >> a) & 1)) first += coordinate * stride;
-      stride *= mesh_.extents[a];
-    }
-    return first;
-  }
-
   const TileOp& op_;
   const MeshShape& mesh_;
-  const HostScalars& scalars_;
+  HostScalars& scalars_;
   Collective step_;
   int64_t members_ = 1;
   Box src_, dst_;
@@ -236,7 +226,7 @@ class CollectiveBuilder {
 
 }  // namespace
 
-Collective build_collective(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars,
+Collective build_collective(const TileOp& op, const MeshShape& mesh, HostScalars& scalars,
                             const std::function<int64_t(const Buffer&)>& id_of) {
   return CollectiveBuilder(op, mesh, scalars).build(id_of);
 }

@@ -11,7 +11,7 @@
 namespace helve {
 
 /// The step of a collective of the host body. `id_of` gives a buffer's id in the plan.
-runtime::Collective build_collective(const TileOp& op, const MeshShape& mesh, const HostScalars& scalars,
+runtime::Collective build_collective(const TileOp& op, const MeshShape& mesh, HostScalars& scalars,
                                      const std::function<int64_t(const Buffer&)>& id_of);
 
 }  // namespace helve

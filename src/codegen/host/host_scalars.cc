@@ -65,6 +65,8 @@ int64_t HostScalars::add_slot(const Var* var) {
   return slot;
 }
 
+int64_t HostScalars::add_slot(VarRef var) { return add_slot(kept_.emplace_back(std::move(var)).get()); }
+
 std::optional<ScalarProgram> HostScalars::program(const Expr& e) const {
   if (const IntImm* i = as<IntImm>(e)) return ScalarProgram(i->value);
   if (const Var* v = as<Var>(e)) {

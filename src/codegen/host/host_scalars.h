@@ -17,6 +17,8 @@ class HostScalars {
  public:
   /// A new slot that holds the value of `var`.
   int64_t add_slot(const Var* var);
+  /// The same for a variable that nothing else keeps.
+  int64_t add_slot(VarRef var);
   /// `var` is another name for a slot's or program's value.
   void define(const Var* var, runtime::ScalarProgram program) { programs_.insert_or_assign(var, std::move(program)); }
   /// An argument for `param`, whose type is wider, is refused unless it fits an index.
@@ -41,6 +43,7 @@ class HostScalars {
   std::unordered_map<const Var*, runtime::ScalarProgram> programs_;
   std::unordered_set<const Var*> index_params_;
   std::vector<std::pair<VarRef, Expr>> deferred_;
+  std::vector<VarRef> kept_;
 };
 
 }  // namespace helve

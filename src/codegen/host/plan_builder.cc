@@ -15,6 +15,7 @@
 #include "helve/codegen/host/host_module.h"
 #include "helve/ir/expr/multiprocessors.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/report.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
@@ -39,6 +40,7 @@ class PlanBuilder {
     count_globals();
     add_checks();
     add_index_checks();
+    for (const VarRef& dim : lowered_.dims) facts_.bind(dim, {0, std::nullopt});
     add_steps(lowered_.body, out_.plan.steps);
     out_.plan.slots = scalars_.slots();
     return std::move(out_);
@@ -300,9 +302,7 @@ class PlanBuilder {
       case StmtKind::Kernel: return launch(*as<Kernel>(s), out);
       case StmtKind::TileOp:
         HELVE_CHECK(lowered_.mesh && as<TileOp>(s)->row().is_collective(), "a tile operation in a lowered host body");
-        out.push_back(
-            {build_collective(*as<TileOp>(s), *lowered_.mesh, scalars_, [this](const Buffer& b) { return id_of(b); })});
-        return;
+        return communicate(*as<TileOp>(s), out);
       case StmtKind::Store:
       case StmtKind::Peer:
       case StmtKind::Role:
@@ -314,6 +314,55 @@ class PlanBuilder {
       case StmtKind::ForTiles: break;
     }
     HELVE_FAIL("a statement that is not of a lowered host body");
+  }
+
+  /// Cores of different groups may have different roots, shifts, sources; what they read from memory parts them.
+  void communicate(const TileOp& op, std::vector<Step>& out) {
+    Steps at{&out};
+    const Stmt self(&op);
+    const Ref<const TileOp> known = map_of_group(op, [&](size_t i, const Expr& e) {
+      const std::string name(op.row().params[i].name);
+      if (!has_load(e)) return e;
+      return Expr(
+          named_value(e, {ControlUse::Operand, fmt::format("'{}' of {}", name, operation_text(op)), name, self}, at));
+    });
+    check_members(*known, *at.list);
+    at->push_back({build_collective(*known, *lowered_.mesh, scalars_, [this](const Buffer& b) { return id_of(b); })});
+  }
+
+  /// Ends the call where a root is no member of its group, or a core is none of the mesh.
+  void check_members(const TileOp& op, std::vector<Step>& out) const {
+    const auto check = [&](size_t i, const Expr& e, int64_t count, std::string reason, const char* remedy) {
+      const Expr inside = logical_and(apply(Op::Le, {int_imm(0), e}), less(e, int_imm(count)));
+      if (e->dtype.is_index() && can_prove(inside, facts_)) return;
+      const std::string name(op.row().params[i].name);
+      const ScalarProgram value = scalars_.required(e, fmt::format("'{}' of {}", name, operation_text(op)));
+      using runtime::ScalarOp;
+      runtime::Check step{
+          ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, value),
+                                ScalarProgram::binary(ScalarOp::Lt, value, count)),
+          {Code::BadArgument,
+           op.place(i),
+           {{"function", operation_text(op)}, {"parameter", name}, {"reason", std::move(reason)}, {"remedy", remedy}},
+           {},
+           {}},
+          {{"value", value}}};
+      out.push_back({std::move(step)});
+    };
+    const MeshShape& mesh = *lowered_.mesh;
+    if (const std::optional<size_t> root = op.row().find("root")) {
+      const int64_t members = group_size(mesh, axes_of(op, mesh));
+      check(*root, op.root(), members, fmt::format("the group has {} cores", members),
+            "roots count from 0 in each group");
+    }
+    if (op.op != TileOpcode::CommPut) return;
+    for (const char* core : {"src_core", "dst_core"}) {
+      const size_t i = op.row().index_of(core);
+      for (size_t a = 0; a < mesh.extents.size(); ++a) {
+        check(i, op.exprs(i)[a], mesh.extents[a], fmt::format("the mesh is {}", to_string(mesh)),
+              "give one coordinate for each mesh axis, counted from 0");
+      }
+    }
   }
 
   void allocate(const Alloc& s, std::vector<Step>& out) {
@@ -354,8 +403,13 @@ class PlanBuilder {
       nest[d].begin = value_of(s.begins[d], {ControlUse::Value, "the begin of a loop", "begin", self}, at);
       nest[d].extent = value_of(s.extents[d], {ControlUse::Count, "the extent of a loop", "extent", self}, at);
     }
-    for (size_t d = 0; d < nest.size(); ++d) nest[d].slot = scalars_.add_slot(s.vars[d].get());
+    const Facts around = facts_;
+    for (size_t d = 0; d < nest.size(); ++d) {
+      nest[d].slot = scalars_.add_slot(s.vars[d].get());
+      if (!has_load(s.begins[d]) && !has_load(s.extents[d])) facts_.bind_loop(s.vars[d], s.begins[d], s.extents[d]);
+    }
     std::vector<Step> body = steps(s.body);
+    facts_ = around;
     for (size_t d = nest.size(); d-- > 0;) {
       nest[d].body = std::move(body);
       body.clear();
@@ -385,13 +439,17 @@ class PlanBuilder {
   /// The program of `e`. If `e` reads memory, cores may differ in its value: then it is the slot of a Diverge, and the
   /// following steps are added to its body.
   ScalarProgram value_of(const Expr& e, const Asked& asked, Steps& at) {
-    if (!has_load(e)) return scalars_.required(e, asked.what);
+    return scalars_.required(has_load(e) ? Expr(named_value(e, asked, at)) : e, asked.what);
+  }
+
+  /// The variable of that slot.
+  VarRef named_value(const Expr& e, const Asked& asked, Steps& at) {
     runtime::Diverge diverge{decide(e, asked), 0, {}};
     const VarRef value = kept(make_var(asked.name, kIndex, e->span));
     diverge.slot = scalars_.add_slot(value.get());
     at->push_back({std::move(diverge)});
     at.list = &std::get<runtime::Diverge>(at->back().node).body;
-    return scalars_.required(Expr(value), asked.what);
+    return value;
   }
 
   /// A value that reads integers and bools. The host cannot evaluate loads lazily, so an expression with such a load is
@@ -405,23 +463,31 @@ class PlanBuilder {
       return read(*load, out);
     });
     out.value = scalars_.required(plain, asked.what);
-    out.checks = checks(asked.statement);
+    out.checks = checks(asked);
+    if (asked.use == ControlUse::Operand) return out;  // the fault has the place
     out.span = asked.use == ControlUse::Condition && e->span.known() ? e->span : asked.statement->span;
     return out;
   }
 
   /// The first collective over each axis below a statement.
-  std::vector<runtime::UniformityCheck> checks(const Stmt& s) const {
+  std::vector<runtime::UniformityCheck> checks(const Asked& asked) const {
     std::vector<runtime::UniformityCheck> out;
-    walk(s, [&](const Stmt& inner) {
+    walk(asked.statement, [&](const Stmt& inner) {
       const TileOp* op = as<TileOp>(inner);
       if (!op || !op->row().is_collective()) return;
       const std::string axis = op->axis() ? *op->axis() : "all";
       const uint64_t axes = axes_of(*op, *lowered_.mesh);
       if (std::any_of(out.begin(), out.end(), [&](const runtime::UniformityCheck& m) { return m.axes == axes; }))
         return;
-      out.push_back(
-          {axes, {Code::DivergentCollective, op->span, {{"operation", operation_text(*op)}, {"axis", axis}}, {}, {}}});
+      DiagnosticArgs args{{"operation", operation_text(*op)}, {"axis", axis}};
+      const bool is_operand = asked.use == ControlUse::Operand;
+      if (is_operand) args.emplace_back("parameter", asked.name);
+      out.push_back({axes,
+                     {is_operand ? Code::DivergentOperand : Code::DivergentCollective,
+                      is_operand ? op->place(op->row().index_of(asked.name)) : op->span,
+                      std::move(args),
+                      {},
+                      {}}});
     });
     return out;
   }
@@ -487,9 +553,7 @@ class PlanBuilder {
 
   /// A negative grid extent ends the call.
   void check_extent(const Expr& extent, const ScalarProgram& count, const Span& span, std::vector<Step>& out) const {
-    Facts facts;
-    for (const VarRef& dim : lowered_.dims) facts.bind(dim, {0, std::nullopt});
-    if (can_prove(apply(Op::Le, {int_imm(0), extent}), facts)) return;
+    if (can_prove(apply(Op::Le, {int_imm(0), extent}), facts_)) return;
     runtime::Check check{ScalarProgram::binary(runtime::ScalarOp::Le, ScalarProgram(0), count),
                          {Code::NegativeExtent, span, {}, {}, {}},
                          {}};
@@ -542,6 +606,7 @@ class PlanBuilder {
   HostScalars scalars_;
   std::deque<VarRef> kept_;  ///< variables of reads and control values: slots are found by their addresses
   std::shared_ptr<const IndexBounds> bounds_;
+  Facts facts_;  ///< of extents, and of loops around the current place
   std::vector<Expr> guards_;  ///< conditions around the current place
   std::unordered_map<const Var*, int64_t> dim_slots_;
   std::unordered_map<const Buffer*, int64_t> ids_;

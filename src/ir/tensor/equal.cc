@@ -31,6 +31,10 @@ class TensorEquality final : public Equality {
   bool equal(const Range& a, const Range& b) {
     return a.point == b.point && equal(a.begin, b.begin) && equal(a.extent, b.extent);
   }
+  bool equal(const IndexMap& a, const IndexMap& b) {
+    define_all(a.var, b.var);
+    return equal(a.value, b.value);
+  }
   bool equal(const TileOperand& a, const TileOperand& b) {
     if (a.index() != b.index()) return false;
     return std::visit([&](const auto& value) { return equal(value, std::get<std::decay_t<decltype(value)>>(b)); }, a);

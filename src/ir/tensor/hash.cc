@@ -88,6 +88,10 @@ class FunctionHasher {
     add(region.buffer);
     add(region.ranges);
   }
+  void add(const IndexMap& map) {
+    define(map.var);
+    add(map.value);
+  }
   void add(const MeshTensor& tensor) {
     add(tensor.buffer);
     add(tensor.sharding);

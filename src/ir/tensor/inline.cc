@@ -138,6 +138,10 @@ class Inliner {
       }
     }
   }
+  void map(IndexMap& each) {
+    define(each.var);
+    map(each.value);
+  }
   void map(TileOperand& operand) {
     std::visit([&](auto& value) { map(value); }, operand);
   }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "helve/ir/expr/text.h"
+#include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/support/text.h"
 #include "verify_rules.h"
 
@@ -82,10 +85,27 @@ void check_all_to_all(const TileOp& op, int64_t k) {
 }
 
 void check_root(const TileOp& op, int64_t k) {
-  const int64_t root = op.root();
-  if (root >= 0 && root < k) return;
-  refuse_argument(operation_text(op), "root", std::to_string(root), fmt::format("the group has {} cores", k),
+  const int64_t* root = int_value(op.root());
+  if (!root || (*root >= 0 && *root < k)) return;
+  refuse_argument(operation_text(op), "root", std::to_string(*root), fmt::format("the group has {} cores", k),
                   "roots count from 0 in each group", op.place(op.row().index_of("root")));
+}
+
+/// A map is the only word on where values come from, and it reads memory only for what it has in common for all cores.
+void check_source(const TileOp& op) {
+  const size_t i = op.row().index_of("source"), shift = op.row().index_of("shift");
+  const IndexMap* source = std::get_if<IndexMap>(&op.operands[i]);
+  if (!source) return;
+  const int64_t* by = int_value(op.expr(shift));
+  if (op.is_given(shift) || !by || *by != 1) {
+    refuse_argument(operation_text(op), "shift", to_text(op.expr(shift)), "source says where values come from",
+                    "give shift or source", op.place(shift));
+  }
+  const Ref<const TileOp> fixed = map_of_group(op, [](size_t, const Expr&) { return int_imm(0); });
+  if (!has_load(std::get<IndexMap>(fixed->operands[i]).value)) return;
+  refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(source->value)),
+                  fmt::format("it reads memory by '{}'", source->var->name),
+                  "read only index values that all cores share, and compute with them", op.place(i));
 }
 
 void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
@@ -148,7 +168,8 @@ void verify_collective(const TileOp& op, const MeshShape& mesh) {
   if (op.row().rule == TileRule::CommBarrier) return;
   check_dtypes(op);
   if (const std::string* combination = op.combination()) check_reduction(op, *combination);
-  if (op.op == TileOpcode::CommBroadcast) check_root(op, k);
+  if (op.row().find("root")) check_root(op, k);
+  if (op.op == TileOpcode::CommPermute) check_source(op);
   for (size_t i = 0; i < op.row().params.size(); ++i) {
     if (op.row().params[i].kind == ParamKind::Coord) check_core(op, i, mesh);
   }

@@ -347,6 +347,9 @@ bool fits(const TileOperand& operand, const TileParam& param) {
     case ParamKind::Source: return std::holds_alternative<Region>(operand) || std::holds_alternative<Expr>(operand);
     case ParamKind::Value: return std::holds_alternative<Expr>(operand);
     case ParamKind::Coord: return std::holds_alternative<std::vector<Expr>>(operand);
+    case ParamKind::Index: return std::holds_alternative<Expr>(operand) && std::get<Expr>(operand)->dtype.is_index();
+    case ParamKind::Map:
+      return std::holds_alternative<IndexMap>(operand) || (!param.required() && std::holds_alternative<bool>(operand));
     case ParamKind::Integer: return std::holds_alternative<int64_t>(operand);
     case ParamKind::Flag: return std::holds_alternative<bool>(operand);
     case ParamKind::Text:
@@ -376,7 +379,9 @@ TileOperand fallback(const TileParam& param, const TileOpRow& row, const std::ve
       if (dtype.is_bool()) return constant_of(number != 0, dtype);
       return dtype.is_float() ? constant_of(number, dtype) : constant_of(static_cast<int64_t>(number), dtype);
     }
+    case ParamKind::Index: return int_imm(std::get<int64_t>(param.fallback));
     case ParamKind::Integer: return std::get<int64_t>(param.fallback);
+    case ParamKind::Map:
     case ParamKind::Flag:
     case ParamKind::Barriers: return std::get<bool>(param.fallback);
     case ParamKind::Text:
@@ -400,8 +405,11 @@ Stmt tile_op(TileOpcode op, std::vector<TileOperand> operands, Span span, std::v
   HELVE_CHECK(operands.size() == row.params.size(),
               fmt::format("'{}' takes {} operands", row.python, row.params.size()));
   for (size_t i = 0; i < operands.size(); ++i) {
+    const int64_t* number = std::get_if<int64_t>(&operands[i]);
+    if (number && row.params[i].kind == ParamKind::Index) operands[i] = int_imm(*number);
     HELVE_CHECK(fits(operands[i], row.params[i]), fmt::format("operand '{}' of '{}'", row.params[i].name, row.python));
-    if (Expr* value = std::get_if<Expr>(&operands[i])) {
+    Expr* value = std::get_if<Expr>(&operands[i]);
+    if (value && row.params[i].kind != ParamKind::Index) {
       *value = convert_for_store(*value, written_dtype(row, operands), (*value)->span.known() ? (*value)->span : span);
     }
   }

@@ -21,6 +21,9 @@ TileParam Source(std::string_view name) { return {ParamKind::Source, name, {}}; 
 TileParam Value(std::string_view name) { return {ParamKind::Value, name, {}}; }
 TileParam Value(std::string_view name, double fallback) { return {ParamKind::Value, name, fallback}; }
 TileParam Coord(std::string_view name) { return {ParamKind::Coord, name, {}}; }
+TileParam Index(std::string_view name) { return {ParamKind::Index, name, {}}; }
+TileParam Index(std::string_view name, int64_t fallback) { return {ParamKind::Index, name, fallback}; }
+TileParam Map(std::string_view name, bool fallback) { return {ParamKind::Map, name, fallback}; }
 TileParam Integer(std::string_view name) { return {ParamKind::Integer, name, {}}; }
 TileParam Integer(std::string_view name, int64_t fallback) { return {ParamKind::Integer, name, fallback}; }
 TileParam Flag(std::string_view name, bool fallback) { return {ParamKind::Flag, name, fallback}; }
@@ -78,7 +81,7 @@ std::optional<size_t> TileOp::dimension(size_t rank) const {
 
 std::string operation_text(const TileOp& op) { return fmt::format("T.{}", op.row().python); }
 
-int64_t TileOp::root() const { return integer(row().index_of("root")); }
+const Expr& TileOp::root() const { return expr(row().index_of("root")); }
 const std::vector<Expr>& TileOp::coord() const { return exprs(row().index_of("coord")); }
 
 std::optional<bool> TileOp::clears() const {

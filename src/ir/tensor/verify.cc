@@ -18,6 +18,7 @@
 #include "helve/ir/tensor/call_facts.h"
 #include "helve/ir/tensor/code_hints.h"
 #include "helve/ir/tensor/core_blocks.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/visit.h"
 #include "helve/layout/warp.h"
 #include "helve/support/own_thread.h"
@@ -628,6 +629,7 @@ class Verifier {
     if (n.row().is_collective()) {
       check_owner(n);
       check_control(n);
+      check_of_group(n);
     }
   }
 
@@ -667,6 +669,11 @@ class Verifier {
       visit(*e, span);
     } else if (const std::vector<Expr>* items = std::get_if<std::vector<Expr>>(&operand)) {
       for (const Expr& e : *items) visit(e, span);
+    } else if (const IndexMap* map = std::get_if<IndexMap>(&operand)) {
+      scoped([&] {
+        define(map->var.get(), map->var->name);
+        visit(map->value, span);
+      });
     }
   }
 
@@ -679,6 +686,19 @@ class Verifier {
       throw UserError(Code::DivergentCollective, n.span, {{"operation", operation_text(n)}, {"axis", axis}},
                       {{control.span, fmt::format("the {} depends on the core's own coordinates", control.what)}});
     }
+  }
+
+  /// So do operands that say which core of the group it is about.
+  void check_of_group(const TileOp& n) {
+    const std::string axis = n.axis() ? *n.axis() : "all";
+    const AxisSet group = *axes_named(*f_.mesh, axis);
+    for_each_of_group(n, [&](size_t i, const Expr& e) {
+      if (!(axes_of(e) & group)) return;
+      throw UserError(
+          Code::DivergentOperand, n.place(i),
+          {{"parameter", std::string(n.row().params[i].name)}, {"operation", operation_text(n)}, {"axis", axis}},
+          {{{}, "it depends on the core's own coordinates"}});
+    });
   }
 
   [[noreturn]] void wrong_scope(const std::string& operation, const std::string& scope, const std::string& remedy,

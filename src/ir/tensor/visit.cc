@@ -33,6 +33,7 @@ struct Reader {
       on_expr(range.extent);
     }
   }
+  void read(const IndexMap& map) const { on_expr(map.value); }
   void read(const TileOperand& operand) const {
     std::visit([&](const auto& value) { read(value); }, operand);
   }
@@ -74,6 +75,7 @@ struct Mapper {
     }
     return changed;
   }
+  bool map(IndexMap& each) const { return map(each.value); }
   bool map(TileOperand& operand) const {
     return std::visit([&](auto& value) { return map(value); }, operand);
   }

@@ -17,7 +17,11 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocksPerMultiprocessor = 8;
 
-bool has_slots(CollectiveKind kind) { return kind == CollectiveKind::AllGather || kind == CollectiveKind::AllToAll; }
+/// The sources of members of a permutation are parameters of its kernel, of so many members in a launch.
+constexpr int64_t kSources = 256;
+struct Sources {
+  int32_t of[kSources];
+};
 
 /// The text of one collective's kernel.
 class KernelWriter {
@@ -32,6 +36,9 @@ class KernelWriter {
 
   std::string write(const std::string& name) {
     groups(name);
+    if (step_.kind == CollectiveKind::Permute) {
+      out_.line(fmt::format("struct Sources_{} {{ int of[{}]; }};", name, kSources));
+    }
     std::string head = fmt::format(
         "extern \"C\" __global__ void {}(const char* src, char* dst, char* packed, Int mode, Int begin, Int "
         "end, Int src_stride, "
@@ -39,6 +46,9 @@ class KernelWriter {
         name);
     for (const char* each : {"n", "s", "d"}) {
       for (size_t d = 0; d < step_.extents.size(); ++d) head += fmt::format(", Int {}{}", each, d);
+    }
+    if (step_.kind == CollectiveKind::Permute) {
+      head += fmt::format(", const __grid_constant__ Sources_{} sources, Int first", name);
     }
     out_.line(head + ") {");
     {
@@ -70,13 +80,6 @@ class KernelWriter {
     }
     out_.line(fmt::format("static __device__ Int member_{}(Int core, Int k) {{{} return core; }}", name, member));
     out_.line(fmt::format("static __device__ Int rank_{}(Int core) {{ return {}; }}", name, rank));
-    if (step_.kind != CollectiveKind::Permute) return;
-    const auto list = [&](const char* side, int64_t Peer::* end) {
-      out_.line(fmt::format("__constant__ int {}_{}[] = {{{}}};", side, name,
-                            join(step_.peers, ", ", [end](const Peer& p) { return fmt::format("{}", p.*end); })));
-    };
-    list("from", &Peer::source);
-    list("to", &Peer::destination);
   }
 
   void element(const std::string& name) {
@@ -86,20 +89,20 @@ class KernelWriter {
     for (size_t d = step_.extents.size(); d-- > 0;) {
       out_.line(fmt::format("{{ const Int i = rest % n{0}; rest /= n{0}; from += i * s{0}; to += i * d{0}; }}", d));
     }
-    if (has_slots(step_.kind)) {
+    if (parts_target(step_.kind)) {
       out_.line(fmt::format("const Int k = rest % {0}; rest /= {0}; to += k * member_dst;", members));
     }
-    std::string core = "rest", source = fmt::format("member_{}(core, k)", name);
+    std::string source = fmt::format("member_{}(core, k)", name);
+    out_.line("const Int core = rest;");
     if (step_.kind == CollectiveKind::Permute) {
-      core = fmt::format("to_{}[rest]", name);
-      source = fmt::format("from_{}[rest]", name);
-    } else if (step_.kind == CollectiveKind::Broadcast) {
+      out_.line(fmt::format("const Int me = rank_{}(core) - first;", name));
+      out_.line(fmt::format("if (me < 0 || me >= {} || sources.of[me] < 0) continue;", kSources));
+      source = fmt::format("member_{}(core, sources.of[me])", name);
+    } else if (step_.kind == CollectiveKind::Broadcast || step_.kind == CollectiveKind::Scatter) {
       source = fmt::format("member_{}(core, root)", name);
     }
-    out_.line(fmt::format("const Int core = {};", core));
-    if (step_.kind == CollectiveKind::ReduceScatter || step_.kind == CollectiveKind::AllToAll) {
-      out_.line(fmt::format("from += rank_{}(core) * member_src;", name));
-    }
+    if (only_root_receives(step_.kind)) out_.line(fmt::format("if (rank_{}(core) != root) continue;", name));
+    if (parts_source(step_.kind)) out_.line(fmt::format("from += rank_{}(core) * member_src;", name));
     out_.line("E result;");
     out_.line("if (mode == 2) {");
     out_.line("    result = ((const E*)packed)[t];");
@@ -166,23 +169,18 @@ ExchangeSize exchange_size(const Collective& step, const CollectiveRequest& r) {
   if (box == 0) return {};
   const int64_t cores = group_size(r.mesh, ~uint64_t{0});
   const int64_t members = group_size(r.mesh, r.axes), bytes = element_bytes(r.dtype);
-  HELVE_CHECK(step.kind != CollectiveKind::Broadcast || (r.root >= 0 && r.root < members),
-              fmt::format("root {} is no member", r.root));
   ExchangeSize out;
-  out.target_elements = box * (has_slots(step.kind) ? members : 1);
+  out.target_elements = box * (parts_target(step.kind) ? members : 1);
   std::vector<int64_t> targets;
-  const bool permutes = step.kind == CollectiveKind::Permute;
-  const int64_t count = permutes ? static_cast<int64_t>(r.peers.size()) : cores;
-  for (int64_t target = 0; target < count; ++target) {
-    if (takes_part(r, permutes ? r.peers[static_cast<size_t>(target)].destination : target)) targets.push_back(target);
+  for (int64_t target = 0; target < cores; ++target) {
+    if (takes_part(r, target)) targets.push_back(target);
   }
   find_ranges(targets, out.targets);
-  const bool split = step.kind == CollectiveKind::ReduceScatter || step.kind == CollectiveKind::AllToAll;
-  const Reach from =
-      reach_of(r.src, r.src_offset, r.extents, r.src_strides, split ? members : 1, r.member_stride_src, cores, bytes);
-  const Reach to = reach_of(r.dst, r.dst_offset, r.extents, r.dst_strides, has_slots(step.kind) ? members : 1,
+  const Reach from = reach_of(r.src, r.src_offset, r.extents, r.src_strides, parts_source(step.kind) ? members : 1,
+                              r.member_stride_src, cores, bytes);
+  const Reach to = reach_of(r.dst, r.dst_offset, r.extents, r.dst_strides, parts_target(step.kind) ? members : 1,
                             r.member_stride_dst, cores, bytes);
-  if (from.low < to.high && to.low < from.high) out.exchange_bytes = out.target_elements * count * bytes;
+  if (from.low < to.high && to.low < from.high) out.exchange_bytes = out.target_elements * cores * bytes;
   return out;
 }
 
@@ -198,16 +196,30 @@ void launch_collective(const CollectiveRequest& r, const ExchangeSize& size, std
   }
   std::vector<void*> parameters = {&src, &dst, &packed, &mode, &begin, &end};
   for (int64_t& number : numbers) parameters.push_back(&number);
+  const auto members = static_cast<int64_t>(r.sources.size());
+  Sources sources{};
+  int64_t first = 0;
+  if (members > 0) {
+    parameters.push_back(&sources);
+    parameters.push_back(&first);
+  }
   const int64_t most = int64_t{device.multiprocessors} * kBlocksPerMultiprocessor;
   const bool direct = size.exchange_bytes == 0;
+  const auto launch = [&](const BlockRange& range) {
+    begin = range.begin * size.target_elements;
+    end = range.end * size.target_elements;
+    const int64_t wanted = (end - begin + kThreads - 1) / kThreads;
+    const LaunchConfig config{
+        {static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
+    driver().launch(&config, function, parameters.data(), nullptr);
+  };
   for (mode = direct ? 0 : 1; mode <= (direct ? 0 : 2); ++mode) {
-    for (const BlockRange& range : size.targets) {
-      begin = range.begin * size.target_elements;
-      end = range.end * size.target_elements;
-      const int64_t wanted = (end - begin + kThreads - 1) / kThreads;
-      const LaunchConfig config{
-          {static_cast<unsigned>(std::min(wanted, most)), 1, 1}, {kThreads, 1, 1}, 0, stream, nullptr, 0};
-      driver().launch(&config, function, parameters.data(), nullptr);
+    for (first = 0; first < std::max<int64_t>(members, 1); first += kSources) {
+      for (int64_t me = first; me < std::min(members, first + kSources); ++me) {
+        const int64_t source = r.sources[static_cast<size_t>(me)];
+        sources.of[me - first] = static_cast<int32_t>(source < 0 || source >= members ? -1 : source);
+      }
+      for (const BlockRange& range : size.targets) launch(range);
     }
   }
 }

@@ -22,7 +22,7 @@ std::string collective_source(const std::vector<int64_t>& mesh, const std::vecto
 /// The launch of one collective. If the boxes overlap, results go through packed memory of `exchange_bytes`, so that
 /// everything is read before anything is written.
 struct ExchangeSize {
-  std::vector<BlockRange> targets;  ///< participating destinations: cores, or the peers of a Permute; none: no launch
+  std::vector<BlockRange> targets;  ///< participating cores; none: no launch
   int64_t target_elements = 0;  ///< for each of them
   int64_t exchange_bytes = 0;  ///< 0: written directly
 };

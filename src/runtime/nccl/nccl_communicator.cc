@@ -200,11 +200,10 @@ class WorkMaker {
 
   bool sides_meet() const {
     const auto members = static_cast<int64_t>(work_.group.members.size());
-    const bool splits = work_.kind == CollectiveKind::ReduceScatter || work_.kind == CollectiveKind::AllToAll;
-    const bool gathers = work_.kind == CollectiveKind::AllGather || work_.kind == CollectiveKind::AllToAll;
-    const auto from = reach(source(0), r_.extents, r_.src_strides, splits ? members : 1, r_.member_stride_src, bytes_);
-    const auto to =
-        reach(destination(0), r_.extents, r_.dst_strides, gathers ? members : 1, r_.member_stride_dst, bytes_);
+    const auto from = reach(source(0), r_.extents, r_.src_strides, parts_source(work_.kind) ? members : 1,
+                            r_.member_stride_src, bytes_);
+    const auto to = reach(destination(0), r_.extents, r_.dst_strides, parts_target(work_.kind) ? members : 1,
+                          r_.member_stride_dst, bytes_);
     return from.first < to.second && to.first < from.second;
   }
 
@@ -258,7 +257,13 @@ class WorkMaker {
         work_.received = arrival(0);
         return;
       }
-      case CollectiveKind::AllReduce: {
+      case CollectiveKind::AllReduce:
+      case CollectiveKind::Reduce: {
+        work_.root = static_cast<int>(r_.root);
+        if (work_.kind == CollectiveKind::Reduce && work_.group.members[static_cast<size_t>(r_.root)] != own_) {
+          work_.sent = work_.received = piece(0);  // nothing is received
+          return;
+        }
         // In place is a way of NCCL's own.
         const bool in_place = source(0) == destination(0) && in_one_piece(r_.extents, r_.src_strides) &&
                               in_one_piece(r_.extents, r_.dst_strides);
@@ -267,7 +272,6 @@ class WorkMaker {
         return;
       }
       case CollectiveKind::Broadcast:
-        HELVE_CHECK(r_.root >= 0 && r_.root < members, fmt::format("root {} is no member", r_.root));
         work_.root = static_cast<int>(r_.root);
         work_.received = arrival(0);
         work_.sent = work_.group.members[static_cast<size_t>(r_.root)] == own_ ? piece(0) : work_.received;
@@ -370,9 +374,8 @@ std::shared_ptr<NcclCommunicator::Work> NcclCommunicator::work_of(CollectiveKind
                               r.src_offset,
                               r.dst_offset,
                               r.member_stride_src,
-                              r.member_stride_dst,
-                              number(r.peers.data())};
-  for (const auto* list : {&r.extents, &r.src_strides, &r.dst_strides})
+                              r.member_stride_dst};
+  for (const auto* list : {&r.extents, &r.src_strides, &r.dst_strides, &r.sources})
     key.insert(key.end(), list->begin(), list->end());
   if (const auto known = works_.find(key); known != works_.end()) return known->second;
   Group& group = *groups_.at(r.axes);
@@ -382,7 +385,9 @@ std::shared_ptr<NcclCommunicator::Work> NcclCommunicator::work_of(CollectiveKind
   const std::string what =
       fmt::format("{} of {} {} over processes {}", name_of(kind), to_text(r.dtype), shape_text(extents),
                   join(group.members, ", ", [](int64_t member) { return fmt::format("{}", member); }));
-  made->step = {what, step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash};
+  uint64_t hash = step_of(fmt::format("{} {} {} of {}", what, name_of(r.op), r.root, plan_)).hash;
+  for (int64_t source : r.sources) hash = hash_mix(hash, static_cast<uint64_t>(source));
+  made->step = {what, hash};
   if (works_.size() >= kWorks) works_.clear();
   return works_.emplace(std::move(key), std::move(made)).first->second;
 }
@@ -447,6 +452,11 @@ void NcclCommunicator::put_named(const Work& work, NcclComm comm, std::byte* roo
       return world_->check(
           "ncclAllReduce",
           nccl.all_reduce(sent, received, count, *nccl_type_of(work.dtype), nccl_op_of(*work.op), comm, stream), comm);
+    case CollectiveKind::Reduce:
+      return world_->check(
+          "ncclReduce",
+          nccl.reduce(sent, received, count, *nccl_type_of(work.dtype), nccl_op_of(*work.op), work.root, comm, stream),
+          comm);
     case CollectiveKind::ReduceScatter:
       return world_->check(
           "ncclReduceScatter",

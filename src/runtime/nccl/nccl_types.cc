@@ -43,7 +43,10 @@ bool is_one_call(CollectiveKind kind, DLDataType dtype, ReduceOp op, int64_t mem
     case CollectiveKind::Broadcast:
     case CollectiveKind::Barrier: return true;
     case CollectiveKind::AllReduce:
+    case CollectiveKind::Reduce:
     case CollectiveKind::ReduceScatter: return is_reduced_by_nccl(dtype, op);
+    case CollectiveKind::Gather:
+    case CollectiveKind::Scatter:
     case CollectiveKind::AllToAll:
     case CollectiveKind::Permute: return false;
   }

@@ -41,6 +41,8 @@ std::vector<TileOperand> operands_of(const TileOpRow& row, size_t setting, size_
         break;
       case ParamKind::Value: out.emplace_back(load(shared(name, kFloat32, {1}), {idx(0)})); break;
       case ParamKind::Coord: out.emplace_back(std::vector<Expr>{loaded_index(name)}); break;
+      case ParamKind::Index: out.emplace_back(loaded_index(name)); break;
+      case ParamKind::Map: out.emplace_back(false); break;
       case ParamKind::Integer: out.emplace_back(int64_t{0}); break;
       case ParamKind::Flag: out.emplace_back(chosen()); break;
       case ParamKind::Axes:

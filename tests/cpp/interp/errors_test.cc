@@ -226,8 +226,9 @@ TEST(Faults, ThePlacesOfAPutAgreeOnAllCores) {
         const std::vector<Expr> from = {r, idx(0)}, to = {idx(0), idx(0)};
         return seq({alloc(s), tile_op(TileOpcode::CommPut, {whole_region(s), whole_region(s), from, to}, line(3))});
       }),
-      "error[HV0108]: 'T.comm.put' cannot take (1, 0) for 'src_core': it is (0, 0) on another core\n  --> k.py:3:5\n"
-      "help: name one core, the same on all of them");
+      "error[HV0432]: 'src_core' of 'T.comm.put' over axis 'all' differs between the cores of its group\n"
+      "  --> k.py:3:5\nnote: it is (0, 0) on core (0, 0) and (1, 0) on core (1, 0)\n"
+      "help: make it equal on all of them: parameters, loop variables and coordinates along other axes are");
 }
 
 TEST(Faults, DivergentControlAroundACollective) {

@@ -224,6 +224,13 @@ TEST(Print, OperandsLeaveOutDefaults) {
             "T.gemm(A, B, A, transpose_B=True, clear=True)\n");
   EXPECT_EQ(print(tile_op(TileOpcode::CommBroadcast, {whole_region(a), whole_region(b), int64_t{3}, std::string("x")})),
             "T.comm.broadcast(A, B, 3, axis=\"x\")\n");
+  const VarRef k = make_var("k"), i = make_var("i");
+  const auto permute = [&](TileOperand shift, TileOperand source) {
+    return print(tile_op(TileOpcode::CommPermute, {whole_region(a), whole_region(b), shift, std::string("x"), source}));
+  };
+  EXPECT_EQ(permute(Expr(i) * i64(2), false), "T.comm.permute(A, B, shift=i * 2, axis=\"x\")\n");
+  EXPECT_EQ(permute(int64_t{1}, IndexMap{k, Expr(k) - Expr(i)}),
+            "T.comm.permute(A, B, axis=\"x\", source=lambda k: k - i)\n");
   EXPECT_EQ(print(tile_op(TileOpcode::CommBarrier, {std::string("x, z")})), "T.comm.barrier(axis=(\"x\", \"z\"))\n");
   EXPECT_EQ(print(tile_op(TileOpcode::CommPut, {whole_region(a), whole_region(b), std::vector<Expr>{i64(0), i64(1)},
                                                 std::vector<Expr>{i64(1), i64(1)}})),
@@ -233,6 +240,7 @@ TEST(Print, OperandsLeaveOutDefaults) {
 
 TEST(Print, EveryOperationPrintsItsName) {
   BufferRef a = buffer("A", {i64(4)});
+  const VarRef k = make_var("k");
   for (const TileOpRow& row : tile_op_rows()) {
     std::vector<TileOperand> operands;
     for (const TileParam& p : row.params) {
@@ -244,7 +252,9 @@ TEST(Print, EveryOperationPrintsItsName) {
         case ParamKind::Barriers: operands.emplace_back(whole_region(a)); break;
         case ParamKind::Value: operands.emplace_back(f32(7)); break;
         case ParamKind::Coord: operands.emplace_back(std::vector<Expr>{i64(1)}); break;
+        case ParamKind::Index:
         case ParamKind::Integer: operands.emplace_back(int64_t{77}); break;
+        case ParamKind::Map: operands.emplace_back(IndexMap{k, Expr(k) - i64(1)}); break;
         case ParamKind::Flag: operands.emplace_back(!p.required() && !std::get<bool>(p.fallback)); break;
         case ParamKind::Text:
         case ParamKind::Axes: operands.emplace_back(std::string("q")); break;

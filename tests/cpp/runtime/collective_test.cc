@@ -177,7 +177,7 @@ struct Case {
   Index extents, src_strides, dst_strides;
   int64_t src_offset = 0, dst_offset = 0, mss = 0, msd = 0, root = 0;
   ReduceOp op = ReduceOp::Sum;
-  std::vector<Peer> peers = {};
+  Index sources = {};
   Index cores = {};  ///< that take part; empty: all
 
   bool leaves_out(int64_t core) const { return !cores.empty() && !std::ranges::count(cores, core); }
@@ -189,12 +189,6 @@ void oracle(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
   for (int64_t core = 0; core < cores; ++core) groups.push_back(group_of(c.mesh, c.axes, core));
   for (const Index& point : box_points(c.extents)) {
     const int64_t s = c.src_offset + dot(point, c.src_strides), d = c.dst_offset + dot(point, c.dst_strides);
-    if (c.kind == Kind::Permute) {
-      for (const Peer& p : c.peers) {
-        if (!c.leaves_out(p.destination)) dst.set(p.destination, d, src.get(p.source, s));
-      }
-      continue;
-    }
     for (int64_t core = 0; core < cores; ++core) {
       if (c.leaves_out(core)) continue;
       const Index& group = groups[static_cast<size_t>(core)];
@@ -203,9 +197,21 @@ void oracle(const Case& c, const Dtype& dtype, const Memory& src, Memory& dst) {
       for (size_t k = 0; k < group.size(); ++k) {
         const auto member = static_cast<int64_t>(k);
         switch (c.kind) {
+          case Kind::Gather:
+            if (me != c.root) break;
+            [[fallthrough]];
           case Kind::AllGather: dst.set(core, d + member * c.msd, src.get(group[k], s)); break;
           case Kind::AllToAll: dst.set(core, d + member * c.msd, src.get(group[k], s + me * c.mss)); break;
+          case Kind::Reduce:
+            if (me != c.root) break;
+            [[fallthrough]];
           case Kind::AllReduce: values.push_back(src.get(group[k], s)); break;
+          case Kind::Scatter:
+            if (member == c.root) dst.set(core, d, src.get(group[k], s + me * c.mss));
+            break;
+          case Kind::Permute:
+            if (member == c.sources[static_cast<size_t>(me)]) dst.set(core, d, src.get(group[k], s));
+            break;
           case Kind::ReduceScatter: values.push_back(src.get(group[k], s + me * c.mss)); break;
           default: break;
         }
@@ -233,7 +239,7 @@ void run(Communicator& communicator, const Case& c, const Dtype& dtype, const Me
   r.member_stride_src = c.mss;
   r.member_stride_dst = c.msd;
   r.root = c.root;
-  r.peers = c.peers;
+  r.sources = c.sources;
   communicator.run(c.kind, r);
 }
 
@@ -305,11 +311,15 @@ struct Box {
   Index extents, src_strides, dst_strides;
 };
 
-std::vector<Peer> ring(int64_t cores) {
-  std::vector<Peer> peers = {};
-  for (int64_t c = 0; c < cores; ++c) peers.push_back({c, (c + 1) % cores});
-  return peers;
+/// Each member of a group from the one before it; the first from the last, or from none.
+Index ring(int64_t members, bool closed = true) {
+  Index sources;
+  for (int64_t k = 0; k < members; ++k) sources.push_back(closed ? (k + members - 1) % members : k - 1);
+  return sources;
 }
+
+const std::vector<Kind> kKinds = {Kind::AllGather, Kind::Gather,        Kind::Broadcast, Kind::Scatter, Kind::AllReduce,
+                                  Kind::Reduce,    Kind::ReduceScatter, Kind::AllToAll,  Kind::Permute};
 
 void all_cases(const Index& mesh, const Dtype& dtype, const Box& box, const std::string& label) {
   int64_t reach = 1;
@@ -320,12 +330,13 @@ void all_cases(const Index& mesh, const Dtype& dtype, const Box& box, const std:
   for (uint64_t axes = 0; axes < uint64_t{1} << mesh.size(); ++axes) {
     const int64_t members = group_size(mesh, axes);
     Case c{Kind::AllGather, mesh, axes, box.extents, box.src_strides, box.dst_strides, 3, 2, reach, reach, members - 1};
-    for (Kind kind : {Kind::AllGather, Kind::Broadcast, Kind::AllToAll}) {
+    c.sources = ring(members, axes % 2 == 0);
+    for (Kind kind : {Kind::AllGather, Kind::Gather, Kind::Broadcast, Kind::Scatter, Kind::AllToAll, Kind::Permute}) {
       c.kind = kind;
       expect_like_oracle(c, dtype, elements,
                          label + " " + std::string(name_of(kind)) + " axes " + std::to_string(axes));
     }
-    for (Kind kind : {Kind::AllReduce, Kind::ReduceScatter}) {
+    for (Kind kind : {Kind::AllReduce, Kind::Reduce, Kind::ReduceScatter}) {
       c.kind = kind;
       for (ReduceOp op : {ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min}) {
         c.op = op;
@@ -337,11 +348,13 @@ void all_cases(const Index& mesh, const Dtype& dtype, const Box& box, const std:
       }
     }
   }
-  Case permute{Kind::Permute, mesh, 0, box.extents, box.src_strides, box.dst_strides, 3, 3};
-  permute.peers = ring(cores_of(mesh));
-  expect_like_oracle(permute, dtype, elements, label + " ring");
-  permute.peers.assign({{0, cores_of(mesh) - 1}});
-  expect_like_oracle(permute, dtype, elements, label + " put");
+  const int64_t cores = cores_of(mesh);
+  Case put{Kind::Permute, mesh, (uint64_t{1} << mesh.size()) - 1, box.extents, box.src_strides, box.dst_strides, 3, 3};
+  put.sources.assign(static_cast<size_t>(cores), -1);
+  put.sources.back() = 0;
+  expect_like_oracle(put, dtype, elements, label + " put");
+  put.sources.assign(static_cast<size_t>(cores), cores);
+  expect_like_oracle(put, dtype, elements, label + " from none");
 }
 
 const std::vector<Index> kMeshes = {{1, 1}, {1, 4}, {2, 2}, {2, 3}, {3, 2}, {2, 4}, {4}, {2, 3, 2}};
@@ -356,9 +369,8 @@ TEST(Collective, EveryKindAndAxisBetweenProcesses) {
   for (const Index& mesh : {Index{1}, Index{4}, Index{2, 3}, Index{2, 2, 2}}) {
     for (uint64_t axes = 0; axes < uint64_t{1} << mesh.size(); ++axes) {
       Case c{Kind::AllGather, mesh, axes, {2, 3}, {3, 1}, {4, 1}, 3, 3, 6, 8, group_size(mesh, axes) - 1};
-      c.peers = ring(cores_of(mesh));
-      for (Kind kind :
-           {Kind::AllGather, Kind::Broadcast, Kind::AllReduce, Kind::ReduceScatter, Kind::AllToAll, Kind::Permute}) {
+      c.sources = ring(group_size(mesh, axes), axes % 2 == 0);
+      for (Kind kind : kKinds) {
         c.kind = kind;
         for (const Dtype& dtype : {dtypes().front(), dtypes().back()}) expect_like_oracle_on_processes(c, dtype, 80);
       }
@@ -405,13 +417,12 @@ TEST(Collective, GroupsThatDoNotTakePartStayAsTheyAre) {
   for (const Index& mesh : {Index{2, 3}, Index{3, 2}, Index{2, 3, 2}}) {
     for (uint64_t axes = 0; axes + 1 < uint64_t{1} << mesh.size(); ++axes) {
       Case c{Kind::AllGather, mesh, axes, {2, 2}, {2, 1}, {2, 1}, 0, 4, 4, 4, group_size(mesh, axes) - 1};
-      c.peers = ring(cores_of(mesh));
+      c.sources = ring(group_size(mesh, axes));
       for (int64_t core = 0; core < cores_of(mesh); ++core) {
         const Index at = coordinates(mesh, group_of(mesh, axes, core).front());
         if (std::accumulate(at.begin(), at.end(), int64_t{0}) % 2 == 1) c.cores.push_back(core);
       }
-      for (Kind kind :
-           {Kind::AllGather, Kind::Broadcast, Kind::AllReduce, Kind::ReduceScatter, Kind::AllToAll, Kind::Permute}) {
+      for (Kind kind : kKinds) {
         c.kind = kind;
         expect_like_oracle(c, dtypes()[0], 4 + 4 * cores_of(mesh), std::string(name_of(kind)));
       }

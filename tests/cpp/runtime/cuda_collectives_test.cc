@@ -89,9 +89,23 @@ std::vector<Case> cases() {
                                   0, 1, 6, 0),
                        12 + 6 * members});
         Collective permute =
-            collective(CollectiveKind::Permute, 0, kFloat32, ReduceOp::Sum, in_place, {9}, {1}, {1}, 2, 2, 0, 0);
-        permute.peers = {{0, 3}, {3, 1}, {1, 0}};
+            collective(CollectiveKind::Permute, axes, kFloat32, ReduceOp::Sum, in_place, {9}, {1}, {1}, 2, 2, 0, 0);
+        permute.source = P::binary(ScalarOp::Sub, P::slot(0), P(1));  // none before the first
         out.push_back({mesh, permute, 16});
+        permute.source = P::binary(ScalarOp::FloorMod, P::binary(ScalarOp::Add, P::slot(0), P(2)), P(members));
+        out.push_back({mesh, permute, 16});
+        Collective gather = collective(CollectiveKind::Gather, axes, kFloat32, ReduceOp::Sum, in_place, {3, 5}, {7, 1},
+                                       {5, 1}, 1, 0, 0, 15);
+        Collective scatter =
+            collective(CollectiveKind::Scatter, axes, kFloat32, ReduceOp::Sum, in_place, {6}, {1}, {2}, 0, 1, 6, 0);
+        Collective sum = collective(CollectiveKind::Reduce, axes, kFloat32, ReduceOp::Sum, in_place, {2, 1, 600},
+                                    {700, 1, 1}, {600, 9, 1}, 3, 0, 0, 0);
+        for (int64_t root : {int64_t{0}, members - 1}) {
+          gather.root = scatter.root = sum.root = P(root);
+          out.push_back({mesh, gather, 21 + 15 * members});
+          out.push_back({mesh, scatter, 12 + 6 * members});
+          out.push_back({mesh, sum, 1500});
+        }
       }
     }
   }
@@ -105,6 +119,9 @@ std::vector<Case> cases() {
       {{2, 3},
        collective(CollectiveKind::AllReduce, 2, kFloat32, ReduceOp::Sum, true, {0, 4}, {1, 1}, {1, 1}, 0, 0, 0, 0),
        4});
+  Collective far = collective(CollectiveKind::Permute, 2, kFloat32, ReduceOp::Sum, false, {2}, {1}, {1}, 0, 0, 0, 0);
+  far.source = P::binary(ScalarOp::Sub, P(599), P::binary(ScalarOp::Mul, P(2), P::slot(0)));  // several launches
+  out.push_back({{2, 600}, far, 2});
   return out;
 }
 
@@ -114,6 +131,7 @@ constexpr const char* kCudaOnCpu = R"(
 #define __global__
 #define __device__
 #define __constant__ static const
+#define __grid_constant__
 struct Axis { unsigned x; };
 static Axis blockIdx, blockDim, threadIdx, gridDim;
 static float __uint_as_float(unsigned v) { float f; std::memcpy(&f, &v, 4); return f; }
@@ -124,7 +142,8 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 )";
 
-/// Entry `run_<name>(grid, block, parameters)` for each kernel, whose arguments are all 8 bytes.
+/// Entry `run_<name>(grid, block, parameters)` for each kernel, whose arguments are all 8 bytes, sources of members
+/// aside.
 std::string entries(const std::vector<const Collective*>& steps) {
   std::ostringstream out;
   for (size_t c = 0; c < steps.size(); ++c) {
@@ -136,6 +155,9 @@ std::string entries(const std::vector<const Collective*>& steps) {
            "++threadIdx.x)\n"
         << "    " << name << "(*(const char**)p[0], *(char**)p[1], *(char**)p[2]";
     for (size_t n = 0; n < numbers; ++n) out << ", *(Int*)p[" << 3 + n << "]";
+    if (steps[c]->kind == CollectiveKind::Permute) {
+      out << ", *(Sources_" << name << "*)p[" << 3 + numbers << "], *(Int*)p[" << 4 + numbers << "]";
+    }
     out << ");\n}\n";
   }
   return out.str();
@@ -208,6 +230,10 @@ void compare(const Case& c, Entry entry, bool all, std::mt19937& random) {
   for (const P& p : c.step.extents) extents.push_back(evaluate(p, {}));
   for (const P& p : c.step.src_strides) src_strides.push_back(evaluate(p, {}));
   for (const P& p : c.step.dst_strides) dst_strides.push_back(evaluate(p, {}));
+  std::vector<int64_t> sources;
+  for (int64_t me = 0; me < group_size(c.mesh, c.step.axes) && c.step.kind == CollectiveKind::Permute; ++me) {
+    sources.push_back(evaluate(c.step.source, std::array{me}));
+  }
   const auto request_on = [&](std::vector<std::byte>(&memory)[2]) {
     CollectiveRequest r;
     r.mesh = c.mesh;
@@ -225,7 +251,7 @@ void compare(const Case& c, Entry entry, bool all, std::mt19937& random) {
     r.member_stride_src = evaluate(c.step.member_stride_src, {});
     r.member_stride_dst = evaluate(c.step.member_stride_dst, {});
     r.root = evaluate(c.step.root, {});
-    r.peers = c.step.peers;
+    r.sources = sources;
     return r;
   };
   HostCommunicator().run(c.step.kind, request_on(expected));
@@ -253,7 +279,7 @@ TEST_F(CudaCollectives, AgreeWithTheHost) {
   if (std::system("c++ --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no C++ compiler";
   const std::vector<Case> all = cases();
   std::mt19937 random(1);
-  for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 3}, {3, 2}, {2, 2}}) {
+  for (const std::vector<int64_t>& mesh : {std::vector<int64_t>{2, 3}, {3, 2}, {2, 2}, {2, 600}}) {
     std::vector<const Collective*> steps;
     std::vector<const Case*> chosen;
     for (const Case& c : all) {

@@ -255,9 +255,15 @@ TEST(Executor, UnsoundPlansAreInternalErrors) {
   EXPECT_THROW(
       Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).axes = 4; }), {seed_kernel, collect_kernel}),
       InternalError);
-  EXPECT_THROW(Executor(broken([](Plan& p) { std::get<Collective>(p.steps[2].node).peers = {{0, 1}, {2, 1}}; }),
-                        {seed_kernel, collect_kernel}),
-               InternalError);
+  for (int64_t slot : {0, 9}) {
+    const auto permutes = [&](Plan& p) {
+      Collective& step = std::get<Collective>(p.steps[2].node);
+      step.kind = CollectiveKind::Permute;
+      step.member = slot;
+      step.source = P::slot(9 - slot);
+    };
+    EXPECT_THROW(Executor(broken(permutes), {seed_kernel, collect_kernel}), InternalError);
+  }
   EXPECT_THROW(Executor(broken([](Plan& p) { p.slots.clear(); }), {seed_kernel, collect_kernel}), InternalError);
   HostTensor out(kFloat32, {4, 3});
   const Executor early(broken([](Plan& p) { p.steps.erase(p.steps.begin()); }), {seed_kernel, collect_kernel});
@@ -442,8 +448,13 @@ TEST(Plan, Text) {
   Collective put;
   put.kind = CollectiveKind::Permute;
   put.src = put.dst = 1;
-  put.peers = {{0, 5}, {5, 0}};
+  put.axes = 3;
+  put.source = P::binary(ScalarOp::Sub, P::slot(0), P(1));
   plan.steps.push_back({put});
+  Collective gather = put;
+  gather.kind = CollectiveKind::Gather;
+  gather.root = P(2);
+  plan.steps.push_back({gather});
   EXPECT_EQ(to_text(plan), "plan sums on mesh(x: 2, y: 3)\n"
                            "    tensor out: float32[6, ?w] written may_alias(out)\n"
                            "    buffer part: float32[w] per core align 64\n"
@@ -456,7 +467,8 @@ TEST(Plan, Text) {
                            "            launch seed (kernel 0) blocks 6 buffers [part] scalars [w]\n"
                            "        else:\n"
                            "            allocate part\n"
-                           "    permute [0 -> 5, 5 -> 0] float32 []: part + 0 [] by 0 -> part + 0 [] by 0\n");
+                           "    permute over (x, y) from w -> w - 1 float32 []: part + 0 [] by 0 -> part + 0 [] by 0\n"
+                           "    gather over (x, y) root 2 float32 []: part + 0 [] by 0 -> part + 0 [] by 0\n");
 }
 
 }  // namespace

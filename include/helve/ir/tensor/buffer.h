@@ -91,6 +91,12 @@ struct Region {
   bool whole() const;
 };
 
+/// A function of one index, `lambda var: value`; the variable is known in the value alone.
+struct IndexMap {
+  VarRef var;
+  Expr value;
+};
+
 /// The region that covers all of `buffer`.
 Region whole_region(BufferRef buffer);
 

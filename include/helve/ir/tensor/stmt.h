@@ -272,7 +272,7 @@ struct Outline final : StmtNode {
 };
 
 /// One operand of a tile operation, as declared by its row.
-using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout>;
+using TileOperand = std::variant<Region, Expr, std::vector<Expr>, int64_t, bool, std::string, Layout, IndexMap>;
 
 /// A tile operation of the table with one operand for each declared parameter, in the row's order.
 struct TileOp final : StmtNode {
@@ -303,7 +303,7 @@ struct TileOp final : StmtNode {
   int64_t dim() const;
   std::optional<size_t> dimension(size_t rank) const;  ///< named by `dim` among `rank`, negative from the end
   std::optional<size_t> dim_position() const;  ///< of the operand `dim`, if the row has it
-  int64_t root() const;
+  const Expr& root() const;
   const std::vector<Expr>& coord() const;
   bool transposes(size_t matrix) const;  ///< for a product: the first or the second factor
   std::optional<bool> clears() const;  ///< are previous contents of the result ignored? Nothing without such a flag

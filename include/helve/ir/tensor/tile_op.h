@@ -42,13 +42,14 @@ enum class TileRule {
 /// collective in a mesh kernel or, after the kernel was split, in the host body of a mesh function.
 enum class OpScope { Block, Iteration, Collective };
 
-/// Barriers is a whole array of mbarriers in shared memory, which only operations with such a parameter access.
-enum class ParamKind { In, Out, InOut, Source, Value, Coord, Integer, Flag, Text, Axes, Layout, Barriers };
+/// Index is an index expression, Map a function of one index. Barriers is a whole array of mbarriers in shared memory,
+/// which only operations with such a parameter access.
+enum class ParamKind { In, Out, InOut, Source, Value, Coord, Index, Map, Integer, Flag, Text, Axes, Layout, Barriers };
 
 struct TileParam {
   ParamKind kind;
   std::string_view name;
-  /// No value: required. Barriers that may be left out have the value false.
+  /// No value: required. Barriers and maps that may be left out have the value false.
   std::variant<std::monostate, double, int64_t, bool, std::string_view> fallback;
 
   bool reads() const { return kind == ParamKind::In || kind == ParamKind::InOut || kind == ParamKind::Source; }

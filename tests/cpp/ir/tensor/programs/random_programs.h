@@ -126,10 +126,17 @@ class RandomMeshProgram {
     const int64_t extent = c_.chance(50) ? kElements : c_.pick(1, kElements - 1);
     const Region src = operand(c_.of(buffers_), c_.pick(0, kElements - extent), extent);
     const Region dst = operand(c_.of(buffers_), c_.pick(0, kElements - extent), extent);
-    switch (c_.pick(0, 4)) {
+    const Expr root = c_.chance(50) ? floor_mod(uniform(), idx(2)) : idx(c_.pick(0, 1));
+    switch (c_.pick(0, 6)) {
+      case 5: return tile_op(TileOpcode::CommReduce, {src, dst, std::string("sum"), root, axis});
+      case 6: {
+        const VarRef me = make_var("me");
+        const IndexMap source{me, c_.chance(50) ? Expr(me) - root : root * idx(2) - Expr(me)};
+        return tile_op(TileOpcode::CommPermute, {src, dst, int64_t{1}, axis, source});
+      }
       case 0: return tile_op(TileOpcode::CommAllReduce, {src, dst, std::string("sum"), axis});
       case 1: return tile_op(TileOpcode::CommPermute, {src, dst, c_.pick(0, 3), axis});
-      case 2: return tile_op(TileOpcode::CommBroadcast, {src, dst, c_.pick(0, 1), axis});
+      case 2: return tile_op(TileOpcode::CommBroadcast, {src, dst, root, axis});
       case 3: {
         std::vector<Expr> from = {idx(c_.pick(0, 1)), idx(c_.pick(0, 2))},
                           to = {idx(c_.pick(0, 1)), idx(c_.pick(0, 2))};

@@ -1,0 +1,82 @@
+// Operands that are the same for a group: which they are, what is mapped in them, and where a permutation takes from.
+#include "helve/ir/tensor/group_operands.h"
+
+#include <gtest/gtest.h>
+
+#include "helve/ir/expr/build.h"
+#include "helve/ir/expr/equal.h"
+#include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/equal.h"
+
+namespace helve {
+namespace {
+
+const VarRef i = make_var("i"), k = make_var("k"), me = make_var("me");
+const std::string kX = "x";
+
+Region box(const char* name) { return whole_region(make_buffer(name, kFloat32, MemoryScope::Shared, {int_imm(4)})); }
+
+Ref<const TileOp> collective(TileOpcode op, std::vector<TileOperand> rest) {
+  static const Region src = box("S"), dst = box("D");
+  rest.insert(rest.begin(), {src, dst});
+  return Ref<const TileOp>(as<TileOp>(tile_op(op, std::move(rest))));
+}
+
+std::string texts(const TileOp& op) {
+  std::string out;
+  for_each_of_group(
+      op, [&](size_t at, const Expr& e) { out += std::string(op.row().params[at].name) + " " + to_text(e) + "; "; });
+  return out;
+}
+
+TEST(GroupOperands, AreRootsShiftsSourcesAndCores) {
+  EXPECT_EQ(texts(*collective(TileOpcode::CommBroadcast, {Expr(i), kX})), "root i; ");
+  EXPECT_EQ(texts(*collective(TileOpcode::CommReduce, {std::string("sum")})), "root 0; ");
+  EXPECT_EQ(texts(*collective(TileOpcode::CommPermute, {int64_t{2}, kX})), "shift 2; ");
+  EXPECT_EQ(texts(*collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{k, Expr(k) - Expr(i)}})),
+            "shift 1; source k - i; ");
+  EXPECT_EQ(texts(*collective(TileOpcode::CommPut,
+                              {std::vector<Expr>{Expr(i), int_imm(1)}, std::vector<Expr>{int_imm(0), int_imm(2)}})),
+            "src_core i; src_core 1; dst_core 0; dst_core 2; ");
+  EXPECT_EQ(texts(*collective(TileOpcode::CommAllReduce, {std::string("sum"), kX})), "");
+}
+
+TEST(GroupOperands, AreMappedInTheLargestPartsWithoutTheVariableOfAMap) {
+  const Expr value = floor_mod(Expr(k) + Expr(i) * int_imm(2), Expr(i) + int_imm(3)) - Expr(k);
+  const auto op = collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{k, value}});
+  std::string seen;
+  const auto out = map_of_group(*op, [&](size_t, const Expr& e) {
+    seen += to_text(e) + "; ";
+    return int_value(e) ? e : Expr(me);
+  });
+  EXPECT_EQ(seen, "1; i * 2; i + 3; ");
+  EXPECT_EQ(to_text(std::get<IndexMap>(out->operands[4]).value), "(k + me) % me - k");
+  EXPECT_EQ(map_of_group(*op, [](size_t, const Expr& e) { return e; }).get(), op.get());
+}
+
+TEST(GroupOperands, SayWhereAPermutationTakesFrom) {
+  const IndexMap ring = source_of(*collective(TileOpcode::CommPermute, {Expr(i), kX}), 4);
+  EXPECT_EQ(to_text(ring.value), "(k - i) % 4");
+  const IndexMap line =
+      source_of(*collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{me, Expr(i) - Expr(me)}}), 4);
+  EXPECT_EQ(line.var.get(), me.get());
+}
+
+TEST(GroupOperands, KeepDestinations) {
+  EXPECT_TRUE(keeps_destinations(*collective(TileOpcode::CommGather, {int64_t{0}})));
+  EXPECT_TRUE(keeps_destinations(*collective(TileOpcode::CommReduce, {})));
+  EXPECT_FALSE(keeps_destinations(*collective(TileOpcode::CommScatter, {int64_t{0}})));
+  EXPECT_FALSE(keeps_destinations(*collective(TileOpcode::CommPermute, {})));
+  EXPECT_TRUE(keeps_destinations(*collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{k, Expr(k)}})));
+}
+
+TEST(GroupOperands, MapsAreEqualByWhatTheyCompute) {
+  const auto permute = [](const VarRef& var, const Expr& value) {
+    return Stmt(collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{var, value}}));
+  };
+  EXPECT_TRUE(structural_equal(permute(k, Expr(k) - Expr(i)), permute(me, Expr(me) - Expr(i))));
+  EXPECT_FALSE(structural_equal(permute(k, Expr(k) - Expr(i)), permute(me, Expr(me) - Expr(me))));
+}
+
+}  // namespace
+}  // namespace helve
