@@ -44,7 +44,7 @@ def Persistent(domain: _Sequence[_Any] | _Extent, scheduled: _b.bool = False) ->
 def Pipelined(start: _Extent, stop: _Extent | None = None, num_stages: _b.int = 1, scheduled: _b.bool = False) -> _Any:
     """A serial loop whose iterations may overlap over num_stages stages."""
 
-def Tensor(shape: _Shape, dtype: _Any = 'float32', strides: _Shape | None = None, out: _Any = False) -> _TensorType:
+def Tensor(shape: _Shape, dtype: _Any = 'float32', strides: _Shape | None = None, out: _Any = False, sorted: _Any = False) -> _TensorType:
     """The type of a tensor parameter: extents (ints, T.dyn, arithmetic on them), element type, strides in
     elements."""
 
