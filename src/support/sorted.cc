@@ -1,4 +1,5 @@
-// The search for a decrease, for each width of integers.
+// The search for a decrease.
+// Strides are in elements and may be negative or 0.
 #include "helve/support/sorted.h"
 
 #include "helve/support/diagnostic.h"

@@ -1,4 +1,7 @@
-"""Nothing that the shipped kernels rely on is left unproved."""
+"""Nothing that the shipped kernels rely on is left unproved.
+
+What only data decides is promised by sorted parameters.
+"""
 
 import helve
 import pytest

@@ -1,4 +1,5 @@
 // Are the integers of an array in order?
+// The interpreter and the runtime check the same promise of a call.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Rewrites conditions; each part keeps its name in all of them.
+// Rewrites conditions part by part.
+// A part keeps its name in all of them, so that what two instances share stays equal.
 #include "coarse.h"
 
 #include <algorithm>
