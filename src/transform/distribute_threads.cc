@@ -166,7 +166,7 @@ class Distribution {
   }
 
   Stmt operation(const TileOp& s, const Stmt& self, const Facts& facts) const {
-    if (thread_form_ && !is_of_block(s)) return self;
+    if (thread_form_ && !is_of_block(s) && s.op != TileOpcode::CpAsync) return self;
     if (const ThreadOperation* row = thread_operation(s)) return row->divide(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "helve/analysis/effects.h"
-
 #include "helve/ir/tensor/visit.h"
 #include "helve/support/diagnostic.h"
 #include "helve/threads/element_loop.h"

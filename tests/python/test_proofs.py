@@ -4,6 +4,7 @@ Verdicts of whole programs; the texts of refused ones stand in tests/errors/proo
 """
 
 import helve
+import numpy as np
 import pytest
 from helve import T
 
@@ -258,6 +259,98 @@ def test_rings_by_hand(slots, form):
                 assert found == "unknown" if wrong else found == "proved" or form == "nested", text
                 known[wrong] += found == ("unknown" if wrong else "proved")
     assert all(known)
+
+
+@pytest.mark.parametrize("body", [
+    # A block runs every so many iterations of a Persistent loop.
+    """for k in T.Persistent([16]):
+            for i in T.Parallel(8):
+                x[k % 2, i] = 1.0
+            T.copy_async(A[k, 0:8], x[k % 2, 0:8])
+            T.wait_async(pending=1)""",
+    """T.copy_async(A[0, 0:8], x[1, 0:8])
+        for k in T.Persistent([16]):
+            if k == b:
+                for i in T.Parallel(8):
+                    x[k, i] = 1.0""",
+    """for k in T.Persistent([16]):
+            T.copy_async(A[k, 0:8], x[k, 0:8])
+            T.wait_async(pending=1)
+        for i in T.Parallel(8):
+            x[14, i] = 1.0""",
+    # A thread's copies of several iterations of a loop of its own.
+    """for r in T.Parallel(2):
+            for k in T.serial(3):
+                T.copy_async(A[k, 4 * r : 4 * r + 4], x[0, 4 * r : 4 * r + 4])
+        T.commit_async()""",
+])
+def test_copies_that_may_meet_are_not_proved(body):
+    """The interpreter shows that they do."""
+    main = helve.parse(f"""
+@T.prim_func
+def main(A: T.Tensor((16, 8), "float32")):
+    with T.Kernel(2) as b:
+        x = T.alloc_shared((16, 8), "float32")
+        {body}
+        T.wait_async()
+""")
+    kernel = helve.compile(main, target="interp", check="all")
+    assert [p.verdict for p in kernel.proofs() if p.kind == "async"] == ["unknown"]
+    with pytest.raises(helve.Error, match="HV0708"):
+        kernel(np.zeros((16, 8), "float32"))
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_nests_of_copies_without_a_wait_end(depth):
+    loops = "".join(f"{' ' * (4 * d + 8)}for i{d} in T.serial(20):\n" for d in range(depth))
+    found = proofs(helve.parse(f"""
+@T.prim_func
+def main(A: T.Tensor((4, 8), "float32")):
+    with T.Kernel(1):
+        x = T.alloc_shared((4, 8), "float32")
+{loops}{' ' * (4 * depth + 8)}T.copy_async(A[i0 % 4, :], x[i{depth - 1} % 4, :])
+        T.wait_async()
+"""), "async")
+    assert [verdict for _, verdict, _ in found] == ["unknown"]
+
+
+@pytest.mark.parametrize("loop", ["T.Persistent([2, b + 3])", "T.Persistent([2, T.index(E[b])])",
+                                  "T.Persistent([2, T.max(0, T.index(E[b]))])"])
+def test_blocks_that_number_iterations_otherwise_may_meet(loop):
+    main = helve.parse(f"""
+@T.prim_func
+def main(E: T.Tensor((2,), "int32"), Y: T.Tensor((2, 8), "int32")):
+    with T.Kernel(2) as b:
+        for i, j in {loop}:
+            Y[i, j] = T.cast(b, "int32")
+""")
+    kernel = helve.compile(main, target="interp", check="all")
+    assert "unknown" in [p.verdict for p in kernel.proofs() if p.kind == "race" and "blocks" in p.question]
+    with pytest.raises(helve.Error, match="HV0706"):
+        kernel(np.array([3, 4], "int32"), np.zeros((2, 8), "int32"))
+
+
+@pytest.mark.parametrize(("cast", "verdict"), [
+    ("T.index(places[{}])", "proved"), ('T.index(T.cast(places[{}], "int64"))', "proved"),
+    ("T.max(T.index(places[{}]), 3)", "proved"), ("T.min(T.max(T.index(places[{}]), 3), 9)", "proved"),
+    ('T.index(T.cast(places[{}], "uint8"))', "unknown"), ('T.index(T.cast(places[{}], "int8"))', "unknown"),
+    ('T.max(T.index(T.cast(places[{}], "int8")), 0)', "unknown"), ('T.index(T.cast(places[{}], "uint32"))', "unknown"),
+    ("-T.index(places[{}])", "proved"), ("T.abs(T.index(places[{}]))", "proved"),  # one of two such ranges is empty
+    ("100 - T.index(places[{}]) % 7", "unknown"),
+])
+def test_the_order_of_places_survives_what_keeps_it(cast, verdict):
+    found = proofs(helve.parse(f"""
+P = T.dyn("P")
+N = T.dyn("N")
+
+@T.prim_func
+def main(places: T.Tensor((P,), "int32", sorted=True), Y: T.Tensor((N,), "float32")):
+    with T.Kernel(P - 1) as p:
+        for i in T.serial(N):
+            if {cast.format("p")} <= i and i < {cast.format("p + 1")}:
+                Y[i] = Y[i] + 1.0
+"""), "race")
+    assert [each[1] for each in found if "blocks" in each[0]] == [verdict]
 
 
 @pytest.mark.parametrize("guard", ["T.index(k) + i <= 0", "T.index(k) - i >= 255", "T.index(s) + i <= -128"])

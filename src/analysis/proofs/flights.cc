@@ -1,5 +1,6 @@
 // How instances of copies age and move from iteration to iteration.
-// Their number stays small: waits end them, and iterations far back are not told apart.
+// Their number stays small: waits end them, iterations far back are not told apart, and where a copy has many instances
+// all the same, as one in a nest of loops without a wait, those of other iterations become one.
 #include "flights.h"
 
 #include <algorithm>
@@ -11,17 +12,31 @@ namespace helve::proofs {
 namespace {
 
 constexpr int64_t kOldest = 64;  // greater ages are not distinguished
-constexpr int64_t kFar = 16;     // nor are iterations further back
+constexpr int64_t kFar = 16;  // nor are iterations further back
+constexpr int kMost = 32;  // instances of a copy
 
 }  // namespace
 
-bool Flights::merge(const Key& key, const TileOp* copy, const Flight& flight) {
+bool Flights::merge(Key key, const TileOp* copy, const Flight& flight) {
+  static const Instance kThis;
+  const int place = key.first;
+  if (collapsed_.contains(place) && key.second != kThis) {
+    key.second = {};
+    key.second.any = true;
+  }
   const auto [at, fresh] = of.emplace(key, std::pair(copy, flight));
   Flight& mine = at->second.second;
   const Flight both{std::min(mine.age, flight.age), mine.read && flight.read};
   const bool news = fresh || both.age != mine.age || both.read != mine.read;
   mine = both;
-  return news;
+  const auto begin = of.lower_bound({place, kThis});
+  const auto end = std::find_if(begin, of.end(), [&](const auto& each) { return each.first.first != place; });
+  if (collapsed_.contains(place) || std::distance(begin, end) <= kMost) return news;
+  const std::map<Key, std::pair<const TileOp*, Flight>> all(begin, end);
+  of.erase(begin, end);
+  collapsed_.insert(place);
+  for (const auto& [old, entry] : all) merge(old, entry.first, entry.second);
+  return true;
 }
 
 bool Flights::join(const Flights& other) {
@@ -49,6 +64,7 @@ void Flights::complete(const CopyQueue& queue, int64_t pending, bool sources) {
 template <class F>
 void Flights::rename(F&& f) {
   Flights out;
+  out.collapsed_ = collapsed_;
   for (const auto& [key, entry] : of) {
     Key now = key;
     if (f(now.second, entry.first)) out.merge(now, entry.first, entry.second);
@@ -68,6 +84,8 @@ void Flights::next_iteration(const LoopBody& loop) {
   rename([&](Instance& at, const TileOp* copy) {
     const bool own = loop.own.contains(copy);
     at.moved |= own;
+    if (own && loop.divided) at.elsewhere = true;
+    if (own && !loop.divided && !loop.is_inside) at.elsewhere = false;
     const For* counted = loop.counted;
     if (!counted) return true;
     if (const auto since = at.since.find(counted); since != at.since.end()) {
@@ -78,6 +96,18 @@ void Flights::next_iteration(const LoopBody& loop) {
     }
     return true;
   });
+}
+
+Flights Flights::seen_by_next(const LoopBody& loop) const {
+  const int64_t* extent = loop.counted ? int_value(loop.counted->extents[0]) : nullptr;
+  Flights out = *this;
+  if (!extent) return out;
+  const auto is_within = [&](const Counts& counts) {
+    const auto found = counts.find(loop.counted);
+    return found == counts.end() || found->second < *extent;
+  };
+  out.rename([&](const Instance& at, const TileOp*) { return is_within(at.ago) && is_within(at.since); });
+  return out;
 }
 
 void Flights::leave(const LoopBody& loop) {

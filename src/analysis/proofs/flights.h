@@ -26,6 +26,9 @@ struct Instance {
   Counts since;  ///< of loops around this place alone: iterations that are over
   std::set<const For*> lost;  ///< counted loops around the copy of whose variable nothing is known
   bool moved = false;  ///< names and variables of other loops have other values now
+  /// It is of another iteration of a loop that threads divide, and of this one of the loops around that.
+  bool elsewhere = false;
+  bool any = false;  ///< it may be of any iterations
   auto operator<=>(const Instance&) const = default;
 };
 
@@ -37,6 +40,8 @@ struct Flight {
 /// A loop and the operations of its body.
 struct LoopBody {
   const For* counted = nullptr;  ///< the loop itself, if its iterations are counted
+  bool divided = false;  ///< threads share the iterations
+  bool is_inside = false;  ///< of a loop whose iterations threads share
   std::unordered_set<const TileOp*> own;
 };
 
@@ -57,13 +62,17 @@ class Flights {
   // The program goes into a loop, on to its next iteration, and out of it.
   void enter(const LoopBody& loop);
   void next_iteration(const LoopBody& loop);
+  /// Of the ends of iterations, what an iteration behind them sees.
+  Flights seen_by_next(const LoopBody& loop) const;
   void leave(const LoopBody& loop);
 
  private:
-  bool merge(const Key& key, const TileOp* copy, const Flight& flight);
+  bool merge(Key key, const TileOp* copy, const Flight& flight);
   /// `f(instance, copy)` changes an instance, and is false for one that cannot be.
   template <class F>
   void rename(F&& f);
+
+  std::set<int> collapsed_;  ///< copies with so many instances that those of other iterations are one
 };
 
 /// What a subscript of a copy is, in names of the place where the program is now: what is not known becomes a new name.

@@ -25,8 +25,19 @@ struct Element {
   std::vector<std::pair<Op, Expr>> limits;  ///< inner first
 };
 
+/// Has each integer of the one type the same value in the other?
+bool holds_all(DType wide, DType narrow) {
+  if (!narrow.is_data_int()) return false;
+  if (wide.is_index()) return true;
+  if (!wide.is_data_int()) return false;
+  const bool is_signed = wide.code == TypeCode::Int;
+  return wide.code == narrow.code ? wide.bits >= narrow.bits : is_signed && wide.bits > narrow.bits;
+}
+
 std::optional<Element> element_of(const Expr& e) {
-  if (const Cast* cast = as<Cast>(e)) return element_of(cast->value);
+  if (const Cast* cast = as<Cast>(e)) {
+    return holds_all(e->dtype, cast->value->dtype) ? element_of(cast->value) : std::nullopt;
+  }
   if (const Load* load = as<Load>(e)) {
     return buffer_of(load->buffer).sorted ? std::optional<Element>({load, {}}) : std::nullopt;
   }

@@ -6,6 +6,8 @@
 
 #include "helve/analysis/instance_pair.h"
 #include "helve/arith/simplify.h"
+#include "helve/arith/sum.h"
+#include "helve/ir/expr/visit.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve::proofs {
@@ -61,8 +63,13 @@ void deal(const Iterations& of, Query& query, const Access& access, const Substi
   }
 }
 
-/// What two blocks run of one Persistent loop are two iterations of it, or of the loops around it. That follows from
-/// how iterations are dealt, but only where their number is affine.
+/// Do both instances see the same value?
+bool is_common(const Iterations& of, const Expr& e, const InstancePair& two) {
+  return !changes(e, of.model.constant) && same_expr(two.second(e), e);
+}
+
+/// What two blocks run of one Persistent loop are two iterations of it, or of the loops around it, if both number them
+/// alike. That follows from how iterations are dealt, but only where their number is affine.
 void deal_apart(const Iterations& of, const Pair& pair, Query& query, const InstancePair& two) {
   if (of.mesh || !of.is_kernel) return;
   const Path &a = pair.first->path, &b = pair.second->path;
@@ -71,7 +78,14 @@ void deal_apart(const Iterations& of, const Pair& pair, Query& query, const Inst
     for (const VarRef& var : a[i]->vars) {
       apart = apart ? apply(Op::Or, {apart, two.differ(var)}) : two.differ(var);
     }
-    if (is_persistent(*a[i])) return query.require(apart);
+    if (!is_persistent(*a[i])) continue;
+    const Step& step = *a[i];
+    bool alike = true;
+    for (size_t d = 0; d < step.vars.size(); ++d) {
+      alike &= is_common(of, step.begins[d], two) && (d == 0 || is_common(of, step.extents[d], two));
+    }
+    if (alike) query.require(apart);
+    return;
   }
 }
 

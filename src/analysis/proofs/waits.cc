@@ -11,6 +11,7 @@
 
 #include "flights.h"
 #include "helve/analysis/effects.h"
+#include "helve/arith/simplify.h"
 #include "helve/ir/tensor/ring.h"
 #include "helve/ir/tensor/visit.h"
 #include "obligations.h"
@@ -75,19 +76,35 @@ class Waits {
     });
   }
 
+  static bool never_runs(const For& loop) {
+    return std::any_of(loop.extents.begin(), loop.extents.end(), [](const Expr& e) {
+      const int64_t* extent = int_value(e);
+      return extent && *extent <= 0;
+    });
+  }
+
   /// Do the threads of a block share the iterations? Then their copies need a commit.
   static bool divides(const For& loop) {
     return loop.loop == LoopKind::Parallel || loop.loop == LoopKind::Vectorized || loop.loop == LoopKind::Thread;
   }
 
+  /// Do a thread's iterations follow each other, the value of the variable growing by 1? Blocks run every so many of a
+  /// Persistent loop.
+  static bool is_counted(LoopKind loop) {
+    return loop == LoopKind::Serial || loop == LoopKind::Unroll || loop == LoopKind::Pipelined;
+  }
+
   /// Iterates to a fixed point of the state before an iteration. The state of a loop is kept: a visit that adds nothing
   /// returns at once, so that a nest is not walked again for each path through the loops around it.
   void loop(const Stmt& s, const Stmt& body, bool surely, bool divided) {
+    if (const For* n = as<For>(s); n && never_runs(*n)) return;
     const auto [at, fresh] = loops_.try_emplace(s.get());
     LoopState& state = at->second;
     if (fresh) {
-      const For* counted = as<For>(s);
-      if (counted && counted->vars.size() == 1 && !divided) state.loop.counted = counted;
+      const For* n = as<For>(s);
+      if (n && is_counted(n->loop)) state.loop.counted = n;
+      state.loop.divided = divided;
+      state.loop.is_inside = in_iteration_;
       walk(body, [&](const Stmt& part) {
         if (const TileOp* op = as<TileOp>(part)) state.loop.own.insert(op);
       });
@@ -96,7 +113,8 @@ class Waits {
     const Var* const counter = state.loop.counted ? state.loop.counted->vars[0].get() : nullptr;
     if (counter) fixed_.insert(counter);
     const bool outer = std::exchange(in_iteration_, in_iteration_ || divided);
-    for (bool news = state.begin.join(now_) || fresh; news; news = state.begin.join(state.end)) {
+    for (bool news = state.begin.join(now_) || fresh; news;
+         news = state.begin.join(state.end.seen_by_next(state.loop))) {
       now_ = state.begin;
       for (const RegionAccess& access : direct_accesses(s)) use(access, nullptr);
       visit(body);
@@ -149,7 +167,7 @@ class Waits {
   void use(const RegionAccess& access, const TileOp* by) {
     for (const auto& [key, entry] : now_.of) {
       const auto& [copy, flight] = entry;
-      if (copy == by && in_iteration_) continue;
+      if (copy == by && in_iteration_ && key.second.elsewhere) continue;
       const auto meets = [&](const Region& copied) { return may_touch(copied, access.region, key.second); };
       const bool touches = meets(copy->region(1)) || (access.write && !flight.read && meets(copy->region(0)));
       if (!touches) continue;
@@ -163,7 +181,7 @@ class Waits {
     if (copied.buffer != used.buffer) {
       return may_overlap(function_.may_alias, copied.buffer.get(), used.buffer.get());
     }
-    if (copied.ranges.size() != used.ranges.size() || --budget_.queries < 0) return true;
+    if (at.any || copied.ranges.size() != used.ranges.size()) return true;
     Renaming then(at, fixed_);
     Expr common = then.condition();
     const auto value = [&](const Expr& e) { return substitute(e, names_); };
@@ -172,6 +190,9 @@ class Waits {
       const Expr begin = then(value(a.begin)), end = begin + then(value(a.extent)), other = value(b.begin);
       common = logical_and(common, logical_and(less(begin, other + value(b.extent)), less(other, end)));
     }
+    common = simplify(common);
+    if (const int64_t* truth = int_value(common)) return *truth != 0;
+    if (--budget_.queries < 0) return true;
     std::vector<VarRef> vars;
     walk(common, [&](const Expr& e) {
       const VarRef var(as<Var>(e));
