@@ -353,6 +353,29 @@ def main(places: T.Tensor((P,), "int32", sorted=True), Y: T.Tensor((N,), "float3
     assert [each[1] for each in found if "blocks" in each[0]] == [verdict]
 
 
+@pytest.mark.parametrize(("first", "last", "verdict"), [
+    ("p", "p + 1", "proved"), ("p + 1", "p + 2", "proved"), ("p + 1", "p + 1", "proved"), ("p", "p + 2", "unknown"),
+    ("p", "p", "proved"), ("2 * p", "2 * p + 1", "proved"), ("2 * p", "2 * p + 2", "unknown"),
+    ("2 * p", "2 * p + 3", "unknown"), ("p // 2", "p // 2 + 1", "unknown"),
+])
+def test_parts_from_one_place_to_another(first, last, verdict):
+    """Parts between places that are further apart than two blocks are overlap. That numbers of blocks differ by 2 here
+    is not seen.
+    """
+    found = proofs(helve.parse(f"""
+P = T.dyn("P")
+N = T.dyn("N")
+
+@T.prim_func
+def main(X: T.Tensor((P,), "int8"), places: T.Tensor((2 * P + 3,), "int64", sorted=True), Y: T.Tensor((N,), "int8")):
+    with T.Kernel(P) as p:
+        for i in T.serial(N):
+            if T.index(places[{first}]) <= i and i < T.index(places[{last}]):
+                Y[i] = X[p]
+"""), "race")
+    assert [each[1] for each in found if "blocks" in each[0]] == [verdict]
+
+
 @pytest.mark.parametrize("guard", ["T.index(k) + i <= 0", "T.index(k) - i >= 255", "T.index(s) + i <= -128"])
 def test_a_guard_on_a_parameter_counts_with_what_its_type_holds(guard):
     """Only iteration 0 has a value of the type for which it stores."""

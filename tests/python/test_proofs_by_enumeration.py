@@ -78,6 +78,10 @@ def test_bounds(part):
         guard, at = g.condition(2, ["i", "k", "N", "M"]), g.value(2, ["i", "k", "N"])
         limit = f"0 <= {at} and {at} < N" if g.rng.random() < 0.3 else f"{at} < N"
         guard = f"({guard}) and ({limit})" if g.rng.random() < 0.7 else guard
+        if g.rng.random() < 0.4:
+            side = g.rng.choice(["T.max({}, {})", "T.min({}, {})", "T.max({}, 3) + 0 * {}", "T.min({}, {}) - i"])
+            extreme = side.format(*(g.value(1, ["i", "k", "N"]) for _ in "ab"))
+            guard = f"({guard}) and {g.value(1, ['i', 'k'])} == {extreme}"
         found, text = proofs_of(f"                if {guard}:\n                    A[{at}] = 1.0", extents, "T.serial")
         if any(p.kind == "bounds" for p in found) and all(p.verdict == "proved" for p in found if p.kind == "bounds"):
             proved += 1
