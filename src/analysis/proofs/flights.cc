@@ -14,13 +14,14 @@ namespace {
 constexpr int64_t kOldest = 64;  // greater ages are not distinguished
 constexpr int64_t kFar = 16;  // nor are iterations further back
 constexpr int kMost = 32;  // instances of a copy
+constexpr size_t kMostOfAll = 256;  // and of all copies
 
 }  // namespace
 
 bool Flights::merge(Key key, const TileOp* copy, const Flight& flight) {
   static const Instance kThis;
   const int place = key.first;
-  if (collapsed_.contains(place) && key.second != kThis) {
+  if (is_crowded(place) && key.second != kThis) {
     key.second = {};
     key.second.any = true;
   }
@@ -29,17 +30,16 @@ bool Flights::merge(Key key, const TileOp* copy, const Flight& flight) {
   const Flight both{std::min(mine.age, flight.age), mine.read && flight.read};
   const bool news = fresh || both.age != mine.age || both.read != mine.read;
   mine = both;
+  if (!fresh || is_crowded(place)) return news;
   const auto begin = of.lower_bound({place, kThis});
   const auto end = std::find_if(begin, of.end(), [&](const auto& each) { return each.first.first != place; });
-  if (collapsed_.contains(place) || std::distance(begin, end) <= kMost) return news;
-  const std::map<Key, std::pair<const TileOp*, Flight>> all(begin, end);
-  of.erase(begin, end);
-  collapsed_.insert(place);
-  for (const auto& [old, entry] : all) merge(old, entry.first, entry.second);
-  return true;
+  crowded_->all |= of.size() > kMostOfAll;
+  if (std::distance(begin, end) > kMost) crowded_->copies.insert(place);
+  return news;
 }
 
 bool Flights::join(const Flights& other) {
+  if (!crowded_) crowded_ = other.crowded_;
   bool news = false;
   for (const auto& [key, entry] : other.of) news |= merge(key, entry.first, entry.second);
   return news;
@@ -63,8 +63,7 @@ void Flights::complete(const CopyQueue& queue, int64_t pending, bool sources) {
 
 template <class F>
 void Flights::rename(F&& f) {
-  Flights out;
-  out.collapsed_ = collapsed_;
+  Flights out(crowded_);
   for (const auto& [key, entry] : of) {
     Key now = key;
     if (f(now.second, entry.first)) out.merge(now, entry.first, entry.second);

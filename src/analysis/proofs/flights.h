@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <unordered_set>
@@ -45,8 +46,17 @@ struct LoopBody {
   std::unordered_set<const TileOp*> own;
 };
 
+/// Copies with so many instances that those of other iterations count as one, in all states of a function.
+struct Crowded {
+  std::set<int> copies;
+  bool all = false;
+};
+
 class Flights {
  public:
+  /// Of a kernel that begins; states that are joined share what is crowded.
+  explicit Flights(std::shared_ptr<Crowded> crowded = {}) : crowded_(std::move(crowded)) {}
+
   /// A copy by its number in program order, so that the first reason found is deterministic.
   using Key = std::pair<int, Instance>;
   std::map<Key, std::pair<const TileOp*, Flight>> of;
@@ -72,7 +82,9 @@ class Flights {
   template <class F>
   void rename(F&& f);
 
-  std::set<int> collapsed_;  ///< copies with so many instances that those of other iterations are one
+  bool is_crowded(int place) const { return crowded_->all || crowded_->copies.contains(place); }
+
+  std::shared_ptr<Crowded> crowded_;
 };
 
 /// What a subscript of a copy is, in names of the place where the program is now: what is not known becomes a new name.

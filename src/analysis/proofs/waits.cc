@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -42,7 +43,7 @@ class Waits {
         for (const VarRef& var : kernel->vars) fixed_.insert(var.get());
         visit(kernel->body);
       }
-      now_ = {};
+      now_ = Flights(crowded_);
     });
     return std::move(proofs_);
   }
@@ -203,7 +204,8 @@ class Waits {
 
   const Function& function_;
   Budget& budget_;
-  Flights now_;
+  const std::shared_ptr<Crowded> crowded_ = std::make_shared<Crowded>();
+  Flights now_{crowded_};
   bool in_iteration_ = false;  ///< inside of a loop whose iterations threads share
   std::unordered_set<const Var*> fixed_;  ///< have one value here and wherever else they are known
   Substitution names_;  ///< values of names that are expressions of variables
