@@ -225,6 +225,49 @@ def test_a_root_in_what_a_broadcast_overwrites():
     check(dynamic((2, 3), (4,), lines), [a, np.zeros_like(a)], {1: np.repeat(a[:, 1:2], 3, 1)})
 
 
+PLACES = {
+    "shared": ["P = T.alloc_shared((1,), \"int32\")", "P[0] = 1"],
+    "shared_loop": ["P = T.alloc_shared((4,), \"int32\")", "for i in T.Parallel(4):", "    P[i] = 1"],
+    "fragment": ["P = T.alloc_fragment((1,), \"int32\")", "P[0] = 1"],
+    "fragment_loop": ["P = T.alloc_fragment((4,), \"int32\")", "for i in T.Parallel(4):", "    P[i] = 1"],
+    "local": ["P = T.alloc_local((1,), \"int32\")", "P[0] = 1"],
+}
+READERS = {
+    "root": ("T.comm.broadcast(S, D, T.index(P[0]), axis='y')", lambda xs: [xs[1]] * 3),
+    "shift": ("T.comm.permute(S, D, shift=T.index(P[0]), axis='y')", permuted(lambda k: (k - 1) % 3)),
+    "source": ("T.comm.permute(S, D, source=lambda k: k - T.index(P[0]), axis='y')", permuted(lambda k: k - 1)),
+    "cores": ("T.comm.put(S, D, src_core=[0, T.index(P[0])], dst_core=[T.index(P[0]), 2])", None),
+}
+
+
+def reading_memory():
+    """(name, program, arguments, what B becomes) of operands that read memory of which nothing else is known."""
+    a = sample((2, 3, 4), "int32")
+    for (place, lines), (reader, (statement, collective)) in itertools.product(PLACES.items(), READERS.items()):
+        if collective:
+            wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", collective)
+        else:
+            wanted = np.full_like(a, BEFORE)
+            wanted[1, 2] = a[0, 1]
+        yield f"{reader}_{place}", dynamic((2, 3), (4,), [*lines, statement]), a, wanted
+
+
+@pytest.mark.parametrize("name, program, a, wanted", [pytest.param(*case, id=case[0]) for case in reading_memory()])
+def test_operands_that_read_memory(name, program, a, wanted):
+    check(program, [a, np.zeros_like(a)], {1: wanted})
+
+
+@pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
+def test_operands_that_read_memory_in_kernels_of_gpus(arch, cluster, tmp_path):
+    chosen = list(reading_memory())
+    forms = [helve.testing.lowering_stages(program, target="cuda", arch=arch)[-1][1] for _, program, _, _ in chosen]
+    kernels = HostKernels(forms, tmp_path, names=[name for name, *_ in chosen], cluster_blocks=cluster)
+    for name, _, a, wanted in chosen:
+        b = aligned(np.zeros_like(wanted))
+        kernels.run(name, 6, {"A": aligned(a), "B": b})
+        np.testing.assert_array_equal(b, wanted, name)
+
+
 STATEMENTS = ["broadcast(S, D, {}, axis='y')", "scatter(E, D, {}, axis='y', dim=0)",
               "gather(D, E, {}, axis='y', dim=0)", "reduce(S, D, root={}, axis='y')"]
 
