@@ -293,11 +293,13 @@ void run_permute(const Operands& op, const Group& group, const Scope& scope) {
         op, "source", group, scope.mesh(), [&](Frame& core) { return map->eval(core, member); },
         [&](int64_t value) { return fmt::format("{} for core {} of the group", value, member); });
   };
+  std::vector<int64_t> source_by_core;  // before dst is written, which the map may read
+  for (int64_t core = 0; core < k; ++core) source_by_core.push_back(source_of(core));
   const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
   const std::vector<View> to = views(op, "dst", group);
   for (int64_t core = 0; core < k; ++core) {
-    const int64_t source = source_of(core);
+    const int64_t source = source_by_core[static_cast<size_t>(core)];
     if (source < 0 || source >= k) continue;
     const View& dst = to[static_cast<size_t>(core)];
     require_result(op, from[static_cast<size_t>(source)].shape(), dst);

@@ -225,6 +225,21 @@ def test_a_root_in_what_a_broadcast_overwrites():
     check(dynamic((2, 3), (4,), lines), [a, np.zeros_like(a)], {1: np.repeat(a[:, 1:2], 3, 1)})
 
 
+def test_a_source_in_what_a_permutation_overwrites():
+    """All sources are known before the first destination is written."""
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: k - 1))
+    wanted[:, 0] = 1
+    for lines in ["D[3] = 1", "T.comm.permute(S, D, source=lambda k: k - T.index(D[3]), axis=\"y\")"], [
+            "S[3] = 1", "T.comm.permute(S, S, source=lambda k: k - T.index(S[3]), axis=\"y\")", "T.copy(S, D)"]:
+        program = dynamic((2, 3), (4,), ["for i in T.Parallel(4):", "    D[i] = 1", *lines])
+        expected = wanted.copy()
+        if "S[3]" in lines[0]:
+            expected = wanted_of(np.concatenate([a[..., :3], np.ones_like(a[..., 3:])], -1), (2, 3), ("y",), (4,),
+                                 "int32", permuted(lambda k: max(k - 1, 0)))
+        check(program, [a, np.zeros_like(a)], {1: expected})
+
+
 PLACES = {
     "shared": ["P = T.alloc_shared((1,), \"int32\")", "P[0] = 1"],
     "shared_loop": ["P = T.alloc_shared((4,), \"int32\")", "for i in T.Parallel(4):", "    P[i] = 1"],
