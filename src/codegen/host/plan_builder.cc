@@ -445,7 +445,7 @@ class PlanBuilder {
   /// The variable of that slot.
   VarRef named_value(const Expr& e, const Asked& asked, Steps& at) {
     runtime::Diverge diverge{decide(e, asked), 0, {}};
-    const VarRef value = kept(make_var(asked.name, kIndex, e->span));
+    const VarRef value = kept(make_var(asked.name, e->dtype.is_bool() ? kBool : kIndex, e->span));
     diverge.slot = scalars_.add_slot(value.get());
     at->push_back({std::move(diverge)});
     at.list = &std::get<runtime::Diverge>(at->back().node).body;

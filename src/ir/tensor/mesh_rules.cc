@@ -91,6 +91,35 @@ void check_root(const TileOp& op, int64_t k) {
                   "roots count from 0 in each group", op.place(op.row().index_of("root")));
 }
 
+struct Refusal {
+  std::string reason, remedy;
+};
+
+/// Why a map reads memory that is not read before it, and what to write instead. `rest` is the map with constants for
+/// what is read before.
+std::optional<Refusal> refusal_of(const IndexMap& rest) {
+  const std::string& name = rest.var->name;
+  const Load* by_member = nullptr;
+  const Load* other = nullptr;
+  bool guarded = false;
+  walk(rest.value, [&](const Expr& e) {
+    const bool fixed = !mentions(e, rest.var.get());
+    guarded |= fixed && (e->dtype.is_index() || e->dtype.is_bool()) && has_load(e);
+    if (const Load* load = as<Load>(e)) (fixed ? other : by_member) = load;
+  });
+  if (by_member) {
+    return Refusal{fmt::format("it reads memory by '{}'", name),
+                   "read only index values that all cores share, and compute with them"};
+  }
+  if (guarded) {
+    return Refusal{fmt::format("a condition on '{}' decides if it reads memory", name),
+                   "name what it reads before the collective, and use the name in the function"};
+  }
+  if (!other) return std::nullopt;
+  return Refusal{fmt::format("it combines '{}' with {} values from memory", name, to_string(other->dtype)),
+                 "read index values, as T.index(...) gives them"};
+}
+
 /// A map is the only word on where values come from, and it reads memory only for what it has in common for all cores.
 void check_source(const TileOp& op) {
   const size_t i = op.row().index_of("source"), shift = op.row().index_of("shift");
@@ -101,11 +130,12 @@ void check_source(const TileOp& op) {
     refuse_argument(operation_text(op), "shift", to_text(op.expr(shift)), "source says where values come from",
                     "give shift or source", op.place(shift));
   }
-  const Ref<const TileOp> fixed = map_of_group(op, [](size_t, const Expr&) { return int_imm(0); });
-  if (!has_load(std::get<IndexMap>(fixed->operands[i]).value)) return;
-  refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(source->value)),
-                  fmt::format("it reads memory by '{}'", source->var->name),
-                  "read only index values that all cores share, and compute with them", op.place(i));
+  const Ref<const TileOp> fixed =
+      map_of_group(op, [](size_t, const Expr& e) { return e->dtype.is_bool() ? bool_imm(false) : int_imm(0); });
+  if (const std::optional<Refusal> refusal = refusal_of(std::get<IndexMap>(fixed->operands[i]))) {
+    refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(source->value)), refusal->reason,
+                    refusal->remedy, op.place(i));
+  }
 }
 
 void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {

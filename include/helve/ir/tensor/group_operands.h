@@ -15,8 +15,10 @@ bool is_of_group(const TileOp& op, size_t i);
 /// Calls `f` on the expressions of those operands, with the number of the operand; of a map, on its value.
 void for_each_of_group(const TileOp& op, const std::function<void(size_t, const Expr&)>& f);
 
-/// The collective with `f` of those expressions; of a map, `f` of the largest index expressions in which its variable
-/// does not occur. The collective itself if nothing changes.
+/// The collective with `f` of those expressions; of a map, `f` of the largest index and bool expressions in which its
+/// variable does not occur. What `f` gets has a value wherever the collective runs: a part that the map evaluates only
+/// under conditions comes as a selection by them. Where they depend on the variable, only parts that always have a
+/// value are mapped, and loads at subscripts that are not constant stay. The collective itself if nothing changes.
 Ref<const TileOp> map_of_group(const TileOp& op, const std::function<Expr(size_t, const Expr&)>& f);
 
 /// The source of each member of a permutation among so many, whichever way it is written.
