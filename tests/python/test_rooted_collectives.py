@@ -445,6 +445,14 @@ def test_a_source_is_any_function_of_one_index():
     assert a.tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize("source", ["lambda k, s=1: k - s", "lambda k=2, s=n: k - s"])
+def test_a_source_may_have_more_parameters_with_defaults(source):
+    program = dynamic((2, 3), (4,), [f"T.comm.permute(S, D, source={source}, axis='y')"], arguments=", n: T.int32")
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: k - 1))
+    check(program, [a, np.zeros_like(a), 1], {1: wanted})
+
+
 def test_a_plan_names_no_ranks():
     program = dynamic((2, 3), (4,), ["T.comm.permute(S, D, source=lambda k: k - 1, axis='y')",
                                      "T.comm.put(S, D, src_core=[0, 1], dst_core=[1, 2])"])
