@@ -184,6 +184,31 @@ def test_an_integer_parameter(name, root):
     check(program, [a, np.zeros_like(wanted), root], {1: wanted})
 
 
+FAR = [-2**63, -2**63 + 1, -4, 2**63 - 1]
+
+
+@pytest.mark.parametrize("shift", FAR)
+def test_a_shift_is_any_index(shift):
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: (k - shift) % 3))
+    program = dynamic((2, 3), (4,), ["T.comm.permute(S, D, shift=T.index(n), axis='y')"], arguments=", n: T.int64")
+    check(program, [a, np.zeros_like(a), shift], {1: wanted})
+    check(dynamic((2, 3), (4,), [f"T.comm.permute(S, D, shift={shift}, axis='y')"]), [a, np.zeros_like(a)], {1: wanted})
+
+
+@pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
+def test_a_shift_is_any_index_in_kernels_of_gpus(arch, cluster, tmp_path):
+    program = dynamic((2, 3), (4,), ["T.comm.permute(S, D, shift=T.index(n), axis='y')"], arguments=", n: T.int64")
+    form = helve.testing.lowering_stages(program, target="cuda", arch=arch)[-1][1]
+    kernels = HostKernels([form], tmp_path, names=["shifted"], cluster_blocks=cluster)
+    a = sample((2, 3, 4), "int32")
+    for shift in FAR:
+        b = aligned(np.zeros_like(a))
+        kernels.run("shifted", 6, {"A": aligned(a), "B": b}, {"n": shift})
+        np.testing.assert_array_equal(
+            b, wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k, by=shift: (k - by) % 3)))
+
+
 def test_coordinates_of_other_axes():
     """Groups have different roots; those of one group the same."""
     a = sample((3, 2, 4), "int32")

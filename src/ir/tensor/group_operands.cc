@@ -140,7 +140,12 @@ IndexMap source_of(const TileOp& permute, int64_t members) {
   const size_t i = permute.row().index_of("source");
   if (const IndexMap* map = std::get_if<IndexMap>(&permute.operands[i])) return *map;
   const VarRef member = make_var("k");
-  return {member, floor_mod(Expr(member) - permute.expr(permute.row().index_of("shift")), int_imm(members))};
+  const Expr k(member), count = int_imm(members), shift = permute.expr(permute.row().index_of("shift"));
+  if (const int64_t* known = int_value(shift)) return {member, floor_mod(k - int_imm(*known % members), count)};
+  // A shift may be any index, so `k - shift` may overflow: no remainder of it, which is what (k - rest) % count
+  // becomes.
+  const Expr rest = floor_mod(shift, count);
+  return {member, select(less(k, rest), k + (count - rest), k - rest)};
 }
 
 bool keeps_destinations(const TileOp& op) {

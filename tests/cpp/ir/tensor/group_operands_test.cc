@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
@@ -86,7 +88,10 @@ TEST(GroupOperands, OfAMapKeepTheConditionsUnderWhichTheyHaveAValue) {
 
 TEST(GroupOperands, SayWhereAPermutationTakesFrom) {
   const IndexMap ring = source_of(*collective(TileOpcode::CommPermute, {Expr(i), kX}), 4);
-  EXPECT_EQ(to_text(ring.value), "(k - i) % 4");
+  EXPECT_EQ(to_text(ring.value), "T.if_then_else(k < i % 4, k + (4 - i % 4), k - i % 4)");
+  const int64_t far = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(to_text(source_of(*collective(TileOpcode::CommPermute, {far, kX}), 3).value), "(k - -2) % 3");
+  EXPECT_EQ(to_text(source_of(*collective(TileOpcode::CommPermute, {int64_t{1}, kX}), 3).value), "(k - 1) % 3");
   const IndexMap line =
       source_of(*collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{me, Expr(i) - Expr(me)}}), 4);
   EXPECT_EQ(line.var.get(), me.get());
