@@ -2,8 +2,11 @@
 // Passes that move, evaluate or print a collective ask here, so that a row with a root needs no case in them.
 #include "helve/ir/tensor/group_operands.h"
 
+#include <fmt/format.h>
+
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/support/diagnostic.h"
 
 namespace helve {
 
@@ -134,6 +137,26 @@ Ref<const TileOp> map_of_group(const TileOp& op, const std::function<Expr(size_t
     }
   }
   return changed ? Ref<const TileOp>(out) : Ref<const TileOp>(&op);
+}
+
+std::vector<MemberOperand> members_of(const TileOp& op, const MeshShape& mesh) {
+  std::vector<MemberOperand> out;
+  if (const std::optional<size_t> root = op.row().find("root")) {
+    const std::optional<uint64_t> axes = axes_named(mesh, *op.axis());
+    HELVE_CHECK(axes, "a collective over axes that are not those of the mesh");
+    const int64_t count = group_size(mesh, *axes);
+    out.push_back({*root, op.expr(*root), count, fmt::format("the group has {} cores", count),
+                   "roots count from 0 in each group"});
+  }
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (!op.row().is_collective() || op.row().params[i].kind != ParamKind::Coord) continue;
+    for (size_t a = 0; a < mesh.extents.size(); ++a) {
+      out.push_back({i, op.exprs(i)[a], mesh.extents[a],
+                     fmt::format("the mesh has {} cores along axis '{}'", mesh.extents[a], mesh.names[a]),
+                     "coordinates of a core count from 0 along each axis of the mesh"});
+    }
+  }
+  return out;
 }
 
 IndexMap source_of(const TileOp& permute, int64_t members) {

@@ -84,13 +84,6 @@ void check_all_to_all(const TileOp& op, int64_t k) {
                   "make the extent a multiple of the number of cores in the group", op.place(*op.dim_position()));
 }
 
-void check_root(const TileOp& op, int64_t k) {
-  const int64_t* root = int_value(op.root());
-  if (!root || (*root >= 0 && *root < k)) return;
-  refuse_argument(operation_text(op), "root", std::to_string(*root), fmt::format("the group has {} cores", k),
-                  "roots count from 0 in each group", op.place(op.row().index_of("root")));
-}
-
 struct Refusal {
   std::string reason, remedy;
 };
@@ -138,17 +131,19 @@ void check_source(const TileOp& op) {
   }
 }
 
-void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
-  const std::vector<Expr>& core = op.exprs(i);
-  bool inside = core.size() == mesh.extents.size();
-  for (size_t d = 0; inside && d < core.size(); ++d) {
-    const int64_t* v = int_value(core[d]);
-    inside = !v || (*v >= 0 && *v < mesh.extents[d]);
+void check_members(const TileOp& op, const MeshShape& mesh) {
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (op.row().params[i].kind != ParamKind::Coord || op.exprs(i).size() == mesh.extents.size()) continue;
+    refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(op.exprs(i)),
+                    fmt::format("the mesh is {}", to_string(mesh)), "give one coordinate for each mesh axis",
+                    op.place(i));
   }
-  if (inside) return;
-  refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(core),
-                  fmt::format("the mesh is {}", to_string(mesh)),
-                  "give one coordinate for each mesh axis, counted from 0", op.place(i));
+  for (const MemberOperand& each : members_of(op, mesh)) {
+    const int64_t* value = int_value(each.value);
+    if (!value || (*value >= 0 && *value < each.count)) continue;
+    refuse_argument(operation_text(op), std::string(op.row().params[each.operand].name), std::to_string(*value),
+                    each.reason, each.remedy, op.place(each.operand));
+  }
 }
 
 void check_dtypes(const TileOp& op) {
@@ -198,11 +193,8 @@ void verify_collective(const TileOp& op, const MeshShape& mesh) {
   if (op.row().rule == TileRule::CommBarrier) return;
   check_dtypes(op);
   if (const std::string* combination = op.combination()) check_reduction(op, *combination);
-  if (op.row().find("root")) check_root(op, k);
+  check_members(op, mesh);
   if (op.op == TileOpcode::CommPermute) check_source(op);
-  for (size_t i = 0; i < op.row().params.size(); ++i) {
-    if (op.row().params[i].kind == ParamKind::Coord) check_core(op, i, mesh);
-  }
   switch (op.row().rule) {
     case TileRule::CommGather: return check_parts(op, op.region(0), op.region(1), k, true);
     case TileRule::CommScatter: return check_parts(op, op.region(1), op.region(0), k, false);
