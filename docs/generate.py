@@ -108,7 +108,7 @@ def operation_sections() -> str:
         signature = ", ".join(p if required else f"{p}={default!r}" for _, p, required, default in params)
         place = "In a host body or a kernel of a mesh function." if collective else "In a kernel."
         rows = [
-            [code(p), KINDS[kind], "required" if required else code(repr(None if kind == "Map" else default))]
+            [code(p), KINDS[kind], "required" if required else code(repr(default))]
             for kind, p, required, default in params
         ]
         parts.append(

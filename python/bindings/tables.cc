@@ -51,7 +51,7 @@ py::list tile_op_list() {
     py::list params;
     for (const TileParam& param : row.params) {
       py::object fallback = py::none();
-      if (!param.required()) {
+      if (!param.required() && param.kind != ParamKind::Map) {  // a map that is not given is None
         fallback = std::visit([](const auto& value) -> py::object {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) return py::none();
           else return py::cast(value);

@@ -9,6 +9,7 @@
 #include "helve/analysis/effects.h"
 #include "helve/arith/sum.h"
 #include "helve/ir/expr/visit.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/ir/tensor/visit.h"
 
 namespace helve {
@@ -171,7 +172,7 @@ class FirstReads {
       const Region* region = std::get_if<Region>(&op.operands[i]);
       if (!region || region->buffer.get() != &buffer_ || !op.row().params[i].writes()) continue;
       stored_ = true;
-      if (region->whole()) written.push_back(Element(buffer_.rank()));
+      if (region->whole() && !keeps_destinations(op)) written.push_back(Element(buffer_.rank()));
     }
   }
 

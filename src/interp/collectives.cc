@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "helve/ir/tensor/group_operands.h"
 #include "helve/support/diagnostic.h"
 #include "helve/support/text.h"
 #include "tile_op_code.h"
@@ -108,11 +109,20 @@ int64_t index_of_group(const Operands& op, const char* param, const Group& group
       [](int64_t value) { return fmt::format("{}", value); });
 }
 
+/// Values of an operand that counts members or cores.
+void require_members(const Operands& op, const char* param, const std::vector<int64_t>& values, const Scope& scope) {
+  size_t next = 0;
+  for (const MemberOperand& each : members_of(*op.node, scope.mesh())) {
+    if (each.operand != op.row->index_of(param)) continue;
+    const int64_t value = values[next++];
+    if (value < 0 || value >= each.count) bad_argument(op, param, value, each.reason, each.remedy);
+  }
+}
+
 size_t root_of(const Operands& op, const Group& group, const Scope& scope) {
   const int64_t root = index_of_group(op, "root", group, scope);
-  if (root >= 0 && root < static_cast<int64_t>(group.size())) return static_cast<size_t>(root);
-  bad_argument(op, "root", root, fmt::format("the group has {} cores", group.size()),
-               "roots count from 0 in each group");
+  require_members(op, "root", {root}, scope);
+  return static_cast<size_t>(root);
 }
 
 }  // namespace
@@ -130,20 +140,20 @@ void run_broadcast(const Operands& op, const Group& group, const Scope& scope) {
 namespace {
 
 /// The rank of the core named by a coordinate operand, the same on all cores.
-size_t named_core(const Operands& op, const char* param, const Group& group, const MeshShape& mesh) {
+size_t named_core(const Operands& op, const char* param, const Group& group, const Scope& scope) {
+  const MeshShape& mesh = scope.mesh();
   const std::vector<int64_t> at = alike<std::vector<int64_t>>(
       op, param, group, mesh, [&](Frame& core) { return eval_all(op.coord(param), core); },
       [](const std::vector<int64_t>& core) { return shape_text(core); });
-  if (const std::optional<int64_t> rank = rank_of(at, mesh.extents)) return static_cast<size_t>(*rank);
-  bad_argument(op, param, shape_text(at), fmt::format("the mesh is {}", to_string(mesh)),
-               "give one coordinate for each mesh axis, counted from 0");
+  require_members(op, param, at, scope);
+  return static_cast<size_t>(*rank_of(at, mesh.extents));
 }
 
 }  // namespace
 
 void run_put(const Operands& op, const Group& group, const Scope& scope) {
-  const Group from = {group[named_core(op, "src_core", group, scope.mesh())]};
-  const Group to = {group[named_core(op, "dst_core", group, scope.mesh())]};
+  const Group from = {group[named_core(op, "src_core", group, scope)]};
+  const Group to = {group[named_core(op, "dst_core", group, scope)]};
   const Elements values = sources(op, from).front();
   const View dst = views(op, "dst", to).front();
   require_result(op, views(op, "src", from).front().shape(), dst);
@@ -293,11 +303,13 @@ void run_permute(const Operands& op, const Group& group, const Scope& scope) {
         op, "source", group, scope.mesh(), [&](Frame& core) { return map->eval(core, member); },
         [&](int64_t value) { return fmt::format("{} for core {} of the group", value, member); });
   };
+  std::vector<int64_t> source_by_core;  // before dst is written, which the map may read
+  for (int64_t core = 0; core < k; ++core) source_by_core.push_back(source_of(core));
   const std::vector<Elements> src = sources(op, group);
   const std::vector<View> from = views(op, "src", group);
   const std::vector<View> to = views(op, "dst", group);
   for (int64_t core = 0; core < k; ++core) {
-    const int64_t source = source_of(core);
+    const int64_t source = source_by_core[static_cast<size_t>(core)];
     if (source < 0 || source >= k) continue;
     const View& dst = to[static_cast<size_t>(core)];
     require_result(op, from[static_cast<size_t>(source)].shape(), dst);

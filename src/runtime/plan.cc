@@ -1,4 +1,4 @@
-// Verification of a plan.
+// What kinds of collectives mean, and verification of a plan.
 // The executor trusts every index of a plan, so a plan is verified once, when its executor is created.
 #include "helve/runtime/plan.h"
 
@@ -10,6 +10,22 @@
 #include "helve/support/diagnostic.h"
 
 namespace helve::runtime {
+
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::Reduce || kind == CollectiveKind::ReduceScatter;
+}
+bool has_root(CollectiveKind kind) {
+  return only_root_receives(kind) || kind == CollectiveKind::Broadcast || kind == CollectiveKind::Scatter;
+}
+bool only_root_receives(CollectiveKind kind) {
+  return kind == CollectiveKind::Gather || kind == CollectiveKind::Reduce;
+}
+bool parts_source(CollectiveKind kind) {
+  return kind == CollectiveKind::Scatter || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
+}
+bool parts_target(CollectiveKind kind) {
+  return kind == CollectiveKind::AllGather || kind == CollectiveKind::Gather || kind == CollectiveKind::AllToAll;
+}
 
 namespace {
 

@@ -8,22 +8,6 @@
 
 namespace helve::runtime {
 
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::Reduce || kind == CollectiveKind::ReduceScatter;
-}
-bool has_root(CollectiveKind kind) {
-  return only_root_receives(kind) || kind == CollectiveKind::Broadcast || kind == CollectiveKind::Scatter;
-}
-bool only_root_receives(CollectiveKind kind) {
-  return kind == CollectiveKind::Gather || kind == CollectiveKind::Reduce;
-}
-bool parts_source(CollectiveKind kind) {
-  return kind == CollectiveKind::Scatter || kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
-}
-bool parts_target(CollectiveKind kind) {
-  return kind == CollectiveKind::AllGather || kind == CollectiveKind::Gather || kind == CollectiveKind::AllToAll;
-}
-
 std::string_view name_of(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::AllGather: return "all_gather";

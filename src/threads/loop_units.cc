@@ -40,7 +40,7 @@ class Collector {
   void statement(const Stmt& s) {
     if (const Alloc* n = as<Alloc>(s)) return allocate(n->buffer);
     if (const Store* n = as<Store>(s)) return scalar_store(*n, s);
-    if (const TileOp* n = as<TileOp>(s)) return operation(*n, s.get());
+    if (const TileOp* n = as<TileOp>(s)) return operation(*n, s);
     if (const For* loop = as<For>(s); loop && is_element_loop(*loop) && !is_divided_inside(*loop)) {
       return divided(*loop, s.get());
     }
@@ -90,14 +90,17 @@ class Collector {
     });
   }
 
-  void operation(const TileOp& op, const StmtNode* self) {
+  void operation(const TileOp& op, const Stmt& self) {
     const ThreadOperation* row = thread_operation(op);
-    if (!row) return in_memory_all(op);
+    if (!row) {
+      in_memory_all(op);
+      return for_each_part(self, [&](const Expr& e) { scalar(e); }, [](const Stmt&) {});
+    }
     const OperationDemand demand = row->demand(op);
     for (const auto& [region, reason] : demand.memory) in_memory(*region->buffer, std::string(reason));
     if (demand.elements.empty()) return;
     LoopUnit unit;
-    unit.stmt = self;
+    unit.stmt = self.get();
     unit.extents = demand.extents;
     unit.reduced = demand.reduced;
     unit.at_once = demand.at_once;

@@ -170,9 +170,9 @@ class Distribution {
     if (const ThreadOperation* row = thread_operation(s)) return row->divide(s, kernel_, facts);
     BufferMap moved;
     for (const auto& [buffer, place] : kernel_.buffers) moved.emplace(buffer, place.buffer);
-    const Stmt placed = map_parts(
-        replace_buffers(self, moved), [&](const Expr& e) { return kernel_.place(e); },
-        [](const Stmt& part) { return part; });
+    const Stmt read =
+        map_parts(self, [&](const Expr& e) { return kernel_.place(e); }, [](const Stmt& part) { return part; });
+    const Stmt placed = replace_buffers(read, moved);
     if (s.op != TileOpcode::CpAsync) return placed;
     return by_one_thread(placed);  // the only iteration of a loop that was removed
   }

@@ -115,7 +115,7 @@ class Expansion {
         const Load* load = as<Load>(node);
         overwrites |= load && &buffer_of(load->buffer) == op.region(1).buffer.get();
       });
-      const VarRef var = make_var(std::string(op.row().params[i].name));
+      const VarRef var = make_var(std::string(op.row().params[i].name), e->dtype);
       named.push_back(bind(var, e, op.span));
       return Expr(var);
     });

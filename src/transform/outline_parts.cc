@@ -68,6 +68,12 @@ int64_t instructions(const Stmt& s) {
   return count;
 }
 
+bool has_outline(const Stmt& s) {
+  bool found = false;
+  walk(s, [&](const Stmt& each) { found |= as<Outline>(each) != nullptr; });
+  return found;
+}
+
 /// A long sequence and what its statements define for those behind them.
 class Parts {
  public:
@@ -93,11 +99,17 @@ class Parts {
   }
 
  private:
-  /// Adds the statements from `first` up to the end of a part, which is returned.
+  /// Adds the statements from `first` up to the end of a part, which is returned. A statement of which parts are
+  /// outlined already stands between parts: an outlined part holds none.
   size_t add_from(size_t first) {
+    if (has_outline(stmts_[first])) {
+      out_.push_back(stmts_[first]);
+      return first + 1;
+    }
     int64_t count = 0;
     size_t end = first, last = first;  // use of what the part binds
-    while (end < stmts_.size() && (count < kPart || (last >= end && count < kMostOfPart))) {
+    const auto more = [&] { return count < kPart || (last >= end && count < kMostOfPart); };
+    while (end < stmts_.size() && more() && !has_outline(stmts_[end])) {
       if (named_by(stmts_[end])) last = std::max(last, last_use_[end]);
       count += instructions(stmts_[end++]);
     }
@@ -125,7 +137,7 @@ class Parts {
 
 /// `s` with its long sequences cut that stand in no loop.
 Stmt cut(const Stmt& s) {
-  if (!s || as<For>(s) || as<While>(s)) return s;
+  if (!s || as<For>(s) || as<While>(s) || as<Outline>(s)) return s;
   const Stmt inside = map_parts(s, [](const Expr& e) { return e; }, cut);
   const Seq* n = as<Seq>(inside);
   return n && n->stmts.size() >= kManyStatements ? Parts(*n).cut(s->span) : inside;

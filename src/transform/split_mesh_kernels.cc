@@ -190,14 +190,14 @@ class Splitter {
   }
 
   /// Can one collective serve several iterations? All its operands must have a home, which gets a dimension for the
-  /// iterations.
+  /// iterations, or be the same for all of them.
   bool shares_collectives(const std::vector<Part>& parts) const {
     return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
       if (part.is_persistent() || reads_control(part)) return false;
       if (part.kind != Part::Kind::Collective)
         return shares_collectives(part.body) && shares_collectives(part.otherwise);
       return std::all_of(part.touch.used.begin(), part.touch.used.end(),
-                         [&](const Buffer* b) { return is_split_buffer(b); });
+                         [&](const Buffer* b) { return is_split_buffer(b) || parts_.lasting.contains(b); });
     });
   }
 

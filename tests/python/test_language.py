@@ -35,6 +35,15 @@ def test_all_tables_are_names():
         assert repr(value) == f"T.{name}"
 
 
+def test_a_map_that_is_not_given_is_none():
+    """The table, help and the reference say so alike."""
+    maps = [(row[1], p) for row in _core.tile_op_rows() for p in row[3] if p[0] == "Map"]
+    assert [(name, p[1], p[3]) for name, p in maps] == [("comm.permute", "source", None)]
+    assert T.comm.permute.__doc__.splitlines()[0] == "T.comm.permute(src, dst, shift=1, axis='all', source=None)"
+    language = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
+    assert "#### `T.comm.permute(src, dst, shift=1, axis='all', source=None)`" in language
+
+
 @pytest.mark.parametrize("name", sorted(set(T.NAMES) - {"comm"} - set(_core.dtype_names())))
 def test_every_name_is_documented(name):
     value = T.NAMES[name]

@@ -184,6 +184,31 @@ def test_an_integer_parameter(name, root):
     check(program, [a, np.zeros_like(wanted), root], {1: wanted})
 
 
+FAR = [-2**63, -2**63 + 1, -4, 2**63 - 1]
+
+
+@pytest.mark.parametrize("shift", FAR)
+def test_a_shift_is_any_index(shift):
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: (k - shift) % 3))
+    program = dynamic((2, 3), (4,), ["T.comm.permute(S, D, shift=T.index(n), axis='y')"], arguments=", n: T.int64")
+    check(program, [a, np.zeros_like(a), shift], {1: wanted})
+    check(dynamic((2, 3), (4,), [f"T.comm.permute(S, D, shift={shift}, axis='y')"]), [a, np.zeros_like(a)], {1: wanted})
+
+
+@pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
+def test_a_shift_is_any_index_in_kernels_of_gpus(arch, cluster, tmp_path):
+    program = dynamic((2, 3), (4,), ["T.comm.permute(S, D, shift=T.index(n), axis='y')"], arguments=", n: T.int64")
+    form = helve.testing.lowering_stages(program, target="cuda", arch=arch)[-1][1]
+    kernels = HostKernels([form], tmp_path, names=["shifted"], cluster_blocks=cluster)
+    a = sample((2, 3, 4), "int32")
+    for shift in FAR:
+        b = aligned(np.zeros_like(a))
+        kernels.run("shifted", 6, {"A": aligned(a), "B": b}, {"n": shift})
+        np.testing.assert_array_equal(
+            b, wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k, by=shift: (k - by) % 3)))
+
+
 def test_coordinates_of_other_axes():
     """Groups have different roots; those of one group the same."""
     a = sample((3, 2, 4), "int32")
@@ -223,6 +248,126 @@ def test_a_root_in_what_a_broadcast_overwrites():
     lines = ["for i in T.Parallel(4):", "    D[i] = 1", "T.comm.broadcast(S, D, T.index(D[3]), axis=\"y\")"]
     a = sample((2, 3, 4), "int32")
     check(dynamic((2, 3), (4,), lines), [a, np.zeros_like(a)], {1: np.repeat(a[:, 1:2], 3, 1)})
+
+
+def test_a_source_in_what_a_permutation_overwrites():
+    """All sources are known before the first destination is written."""
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: k - 1))
+    wanted[:, 0] = 1
+    for lines in ["D[3] = 1", "T.comm.permute(S, D, source=lambda k: k - T.index(D[3]), axis=\"y\")"], [
+            "S[3] = 1", "T.comm.permute(S, S, source=lambda k: k - T.index(S[3]), axis=\"y\")", "T.copy(S, D)"]:
+        program = dynamic((2, 3), (4,), ["for i in T.Parallel(4):", "    D[i] = 1", *lines])
+        expected = wanted.copy()
+        if "S[3]" in lines[0]:
+            expected = wanted_of(np.concatenate([a[..., :3], np.ones_like(a[..., 3:])], -1), (2, 3), ("y",), (4,),
+                                 "int32", permuted(lambda k: max(k - 1, 0)))
+        check(program, [a, np.zeros_like(a)], {1: expected})
+
+
+PLACES = {
+    "shared": ["P = T.alloc_shared((1,), \"int32\")", "P[0] = 1"],
+    "shared_loop": ["P = T.alloc_shared((4,), \"int32\")", "for i in T.Parallel(4):", "    P[i] = 1"],
+    "fragment": ["P = T.alloc_fragment((1,), \"int32\")", "P[0] = 1"],
+    "fragment_loop": ["P = T.alloc_fragment((4,), \"int32\")", "for i in T.Parallel(4):", "    P[i] = 1"],
+    "local": ["P = T.alloc_local((1,), \"int32\")", "P[0] = 1"],
+}
+READERS = {
+    "root": ("T.comm.broadcast(S, D, T.index(P[0]), axis='y')", lambda xs: [xs[1]] * 3),
+    "shift": ("T.comm.permute(S, D, shift=T.index(P[0]), axis='y')", permuted(lambda k: (k - 1) % 3)),
+    "source": ("T.comm.permute(S, D, source=lambda k: k - T.index(P[0]), axis='y')", permuted(lambda k: k - 1)),
+    "condition": ("T.comm.permute(S, D, source=lambda k: T.if_then_else(P[0] > 0, k - 1, k + 1), axis='y')",
+                  permuted(lambda k: k - 1)),
+    "guarded": ("T.comm.permute(S, D, source=lambda k: T.if_then_else(k > 0, k - T.index(P[0]), k), axis='y')",
+                permuted(lambda k: max(k - 1, 0))),
+    "cores": ("T.comm.put(S, D, src_core=[0, T.index(P[0])], dst_core=[T.index(P[0]), 2])", None),
+}
+
+
+def reading_memory():
+    """(name, program, arguments, what B becomes) of operands that read memory of which nothing else is known."""
+    a = sample((2, 3, 4), "int32")
+    for (place, lines), (reader, (statement, collective)) in itertools.product(PLACES.items(), READERS.items()):
+        if collective:
+            wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", collective)
+        else:
+            wanted = np.full_like(a, BEFORE)
+            wanted[1, 2] = a[0, 1]
+        yield f"{reader}_{place}", dynamic((2, 3), (4,), [*lines, statement]), a, wanted
+
+
+@pytest.mark.parametrize("name, program, a, wanted", [pytest.param(*case, id=case[0]) for case in reading_memory()])
+def test_operands_that_read_memory(name, program, a, wanted):
+    check(program, [a, np.zeros_like(a)], {1: wanted})
+
+
+@pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
+def test_operands_that_read_memory_in_kernels_of_gpus(arch, cluster, tmp_path):
+    chosen = list(reading_memory())
+    forms = [helve.testing.lowering_stages(program, target="cuda", arch=arch)[-1][1] for _, program, _, _ in chosen]
+    kernels = HostKernels(forms, tmp_path, names=[name for name, *_ in chosen], cluster_blocks=cluster)
+    for name, _, a, wanted in chosen:
+        b = aligned(np.zeros_like(wanted))
+        kernels.run(name, 6, {"A": aligned(a), "B": b})
+        np.testing.assert_array_equal(b, wanted, name)
+
+
+# What a map evaluates only under conditions has no value where they do not hold.
+GUARDED = [
+    ("T.if_then_else(n < 4, k - T.index(P[n]), k)", lambda n: lambda k: k - 1 if n < 4 else k),
+    ("T.if_then_else(n >= 4, k, k - T.index(P[n]))", lambda n: lambda k: k - 1 if n < 4 else k),
+    ("T.if_then_else(n < 4 and P[n] > 0, k - 1, k)", lambda n: lambda k: k - 1 if n < 4 else k),
+    ("T.if_then_else(n >= 4 or P[n] < 1 or k < 1, k, k - 1)",
+     lambda n: lambda k: k - 1 if n < 4 and k >= 1 else k),
+    ("T.if_then_else(n < 4, T.if_then_else(P[n] > 0, k - T.index(P[n]), k + 5), k)",
+     lambda n: lambda k: k - 1 if n < 4 else k),
+    ("T.if_then_else(n != 50000000, k - 4 // (n - 50000000), k)",
+     lambda n: lambda k: k if n == 50000000 else k - 4 // (n - 50000000)),
+    ("T.if_then_else(k > 1, k - 4 // (n - 2), k)", lambda n: lambda k: k - 4 // (n - 2) if k > 1 else k),
+    ("T.if_then_else(c0 > 0, k - 1 // c0, k)", None),
+    ("T.if_then_else(c0 > 0 and k > 0, k - 1 // c0, k)", None),
+]
+
+
+def guarded_programs():
+    a = sample((2, 3, 4), "int32")
+    for source, collective in GUARDED:
+        lines = ["P = T.alloc_shared((4,), \"int32\")", "for i in T.Parallel(4):", "    P[i] = 1",
+                 f"T.comm.permute(S, D, source=lambda k: {source}, axis='y')"]
+        for n in (3, 50_000_000):
+            if collective:
+                wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(collective(n)))
+            else:
+                wanted = a.copy()
+                wanted[1] = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: k - 1))[1]
+                if "k > 0" in source:
+                    wanted[1, 0] = a[1, 0]
+            yield lines, a, n, wanted
+
+
+def test_what_a_source_evaluates_under_conditions():
+    for lines, a, n, wanted in guarded_programs():
+        check(dynamic((2, 3), (4,), lines, arguments=", n: T.int32"), [a, np.zeros_like(a), n], {1: wanted})
+
+
+@pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
+def test_what_a_source_evaluates_under_conditions_in_kernels_of_gpus(arch, cluster, tmp_path):
+    chosen = [(f"case{i}", *case) for i, case in enumerate(guarded_programs())]
+    programs = [dynamic((2, 3), (4,), lines, arguments=", n: T.int32") for _, lines, *_ in chosen]
+    forms = [helve.testing.lowering_stages(program, target="cuda", arch=arch)[-1][1] for program in programs]
+    kernels = HostKernels(forms, tmp_path, names=[name for name, *_ in chosen], cluster_blocks=cluster)
+    for name, lines, a, n, wanted in chosen:
+        b = aligned(np.zeros_like(wanted))
+        kernels.run(name, 6, {"A": aligned(a), "B": b}, {"n": n})
+        np.testing.assert_array_equal(b, wanted, f"{lines[-1]} {n}")
+
+
+def test_a_condition_of_a_source_on_a_value_that_was_read():
+    lines = ["P = T.alloc_shared((1,), \"int32\")", "P[0] = 1", "v = P[0]",
+             "T.comm.permute(S, D, source=lambda k: T.if_then_else(v > 0, k - 1, k + 1), axis=\"y\")"]
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: k - 1))
+    check(dynamic((2, 3), (4,), lines), [a, np.zeros_like(a)], {1: wanted})
 
 
 STATEMENTS = ["broadcast(S, D, {}, axis='y')", "scatter(E, D, {}, axis='y', dim=0)",
@@ -323,6 +468,14 @@ def test_a_source_is_any_function_of_one_index():
     a = np.zeros(3, np.int32)
     helve.compile(main)(a)
     assert a.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("source", ["lambda k, s=1: k - s", "lambda k=2, s=n: k - s"])
+def test_a_source_may_have_more_parameters_with_defaults(source):
+    program = dynamic((2, 3), (4,), [f"T.comm.permute(S, D, source={source}, axis='y')"], arguments=", n: T.int32")
+    a = sample((2, 3, 4), "int32")
+    wanted = wanted_of(a, (2, 3), ("y",), (4,), "int32", permuted(lambda k: k - 1))
+    check(program, [a, np.zeros_like(a), 1], {1: wanted})
 
 
 def test_a_plan_names_no_ranks():

@@ -143,8 +143,8 @@ class comm:
     @staticmethod
     def broadcast(src: _Region, dst: _Region, root: _Extent, axis: _b.str | _Sequence[_b.str] = 'all') -> None:
         """dst of every core of the group becomes src of the core with index root in it. Groups are the cores that
-        differ only on `axis`: an axis of the mesh, several of them in a tuple, or "all". Here and below an
-        index expression is the same on all cores of a group."""
+        differ only on `axis`: an axis of the mesh, several of them in a tuple, or "all". Index expressions of a
+        collective are the same on all cores of a group."""
 
     @staticmethod
     def put(src: _Region, dst: _Region, src_core: _Sequence[_Extent], dst_core: _Sequence[_Extent]) -> None:

@@ -185,8 +185,7 @@ class TileOperation(Construct):
 
     def __init__(self, row: tuple):
         self.op, python, self.is_collective, params, documentation = row
-        self.operands = tuple(Parameter(name, required, None if kind == "Map" else default, kind)
-                              for kind, name, required, default in params)
+        self.operands = tuple(Parameter(name, required, default, kind) for kind, name, required, default in params)
         self.is_atomic = self.op.startswith("Atomic")
         more = (Parameter("return_prev", False, False, "Flag"),) if self.is_atomic else ()
         super().__init__(python, (*self.operands, *more), documentation)

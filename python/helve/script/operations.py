@@ -373,7 +373,7 @@ def _map(expressions: Expressions, arguments: Arguments, name: str) -> _core.Ind
         return None
     context, function = expressions.context, arguments.construct.text
     helper = helper_of(value)
-    if helper is None or len(helper.parameters) != 1:
+    if helper is None or not helper.parameters or any(each.required for each in helper.parameters[1:]):
         raise context.bad_argument(node, function, name, "it is not a function of one index",
                                    f"write for example {name}=lambda k: k - 1")
     var = context.make_var(helper.parameters[0].name)

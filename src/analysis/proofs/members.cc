@@ -2,43 +2,16 @@
 // The verifier compares constants. Kernels do not check the rest, so what a call decides is a condition of the call.
 #include <fmt/format.h>
 
-#include "helve/analysis/core_groups.h"
 #include "helve/arith/simplify.h"
 #include "helve/ir/expr/text.h"
+#include "helve/ir/tensor/group_operands.h"
 #include "obligations.h"
 
 namespace helve::proofs {
 
 namespace {
 
-/// An operand that counts cores from 0.
-struct Member {
-  size_t operand;
-  Expr value;
-  int64_t count;
-  std::string reason;  ///< why others are none
-  const char* remedy;
-};
-
-std::vector<Member> members_of(const TileOp& op, const MeshShape& mesh) {
-  std::vector<Member> out;
-  if (const std::optional<size_t> root = op.row().find("root")) {
-    const int64_t count = group_size(mesh, helve::axes_of(op, mesh));
-    out.push_back({*root, op.expr(*root), count, fmt::format("the group has {} cores", count),
-                   "roots count from 0 in each group"});
-  }
-  if (op.op != TileOpcode::CommPut) return out;
-  for (const char* core : {"src_core", "dst_core"}) {
-    const size_t i = op.row().index_of(core);
-    for (size_t a = 0; a < mesh.extents.size(); ++a) {
-      out.push_back({i, op.exprs(i)[a], mesh.extents[a], fmt::format("the mesh is {}", to_string(mesh)),
-                     "give one coordinate for each mesh axis, counted from 0"});
-    }
-  }
-  return out;
-}
-
-void refute(const TileOp& op, const Member& member, const Witness& witness, Proof& proof) {
+void refute(const TileOp& op, const MemberOperand& member, const Witness& witness, Proof& proof) {
   const std::optional<int64_t> value = evaluate(member.value, witness);
   if (!value) return weaken(proof, ProofVerdict::Unknown, "the counterexample cannot be computed");
   weaken(proof, ProofVerdict::Refuted);
@@ -64,7 +37,7 @@ std::vector<Proof> prove_members(const AccessModel& model, PathFacts& path_facts
   for (const Operation& operation : model.operations) {
     const TileOp& op = *operation.op;
     if (!op.row().is_collective()) continue;
-    for (const Member& member : members_of(*operation.known, *model.function->mesh)) {
+    for (const MemberOperand& member : members_of(*operation.known, *model.function->mesh)) {
       if (!member.value->dtype.is_index() || int_value(member.value)) continue;
       Proof proof;
       proof.span = op.place(member.operand);

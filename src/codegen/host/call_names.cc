@@ -29,8 +29,8 @@ constexpr const char* kReserved[] = {
     "TRY", "failed", "fault", "kernels", "stream", "core", "reports", "room", "workspace", "apart", "arguments",
     "report", "Exact", "Scratch", "Shape", "Group", "launch", "aligned", "bits_of", "read_value", "copy_box", "padded",
     "pointer", "holds", "floor_div", "floor_mod", "shift_left", "shift_right", "least", "greatest", "device",
-    "processors", "extents", "from_steps", "to_steps", "compact", "bytes", "count", "peers", "me", "group", "member",
-    "source", "destination", "members", "stays", "comes", "sends", "receives"};
+    "processors", "extents", "from_steps", "to_steps", "compact", "bytes", "count", "me", "group", "member", "source",
+    "destination", "members", "stays", "comes", "sends", "receives"};
 
 /// Is it one of the numbered variables of a launch?
 bool is_numbered(const std::string& name) {

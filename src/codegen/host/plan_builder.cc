@@ -332,36 +332,23 @@ class PlanBuilder {
 
   /// Ends the call where a root is no member of its group, or a core is none of the mesh.
   void check_members(const TileOp& op, std::vector<Step>& out) const {
-    const auto check = [&](size_t i, const Expr& e, int64_t count, std::string reason, const char* remedy) {
-      const Expr inside = logical_and(apply(Op::Le, {int_imm(0), e}), less(e, int_imm(count)));
-      if (e->dtype.is_index() && can_prove(inside, facts_)) return;
-      const std::string name(op.row().params[i].name);
+    for (const MemberOperand& each : members_of(op, *lowered_.mesh)) {
+      const Expr& e = each.value;
+      const Expr inside = logical_and(apply(Op::Le, {int_imm(0), e}), less(e, int_imm(each.count)));
+      if (e->dtype.is_index() && can_prove(inside, facts_)) continue;
+      const std::string name(op.row().params[each.operand].name);
       const ScalarProgram value = scalars_.required(e, fmt::format("'{}' of {}", name, operation_text(op)));
       using runtime::ScalarOp;
       runtime::Check step{
           ScalarProgram::binary(ScalarOp::And, ScalarProgram::binary(ScalarOp::Le, 0, value),
-                                ScalarProgram::binary(ScalarOp::Lt, value, count)),
+                                ScalarProgram::binary(ScalarOp::Lt, value, each.count)),
           {Code::BadArgument,
-           op.place(i),
-           {{"function", operation_text(op)}, {"parameter", name}, {"reason", std::move(reason)}, {"remedy", remedy}},
+           op.place(each.operand),
+           {{"function", operation_text(op)}, {"parameter", name}, {"reason", each.reason}, {"remedy", each.remedy}},
            {},
            {}},
           {{"value", value}}};
       out.push_back({std::move(step)});
-    };
-    const MeshShape& mesh = *lowered_.mesh;
-    if (const std::optional<size_t> root = op.row().find("root")) {
-      const int64_t members = group_size(mesh, axes_of(op, mesh));
-      check(*root, op.root(), members, fmt::format("the group has {} cores", members),
-            "roots count from 0 in each group");
-    }
-    if (op.op != TileOpcode::CommPut) return;
-    for (const char* core : {"src_core", "dst_core"}) {
-      const size_t i = op.row().index_of(core);
-      for (size_t a = 0; a < mesh.extents.size(); ++a) {
-        check(i, op.exprs(i)[a], mesh.extents[a], fmt::format("the mesh is {}", to_string(mesh)),
-              "give one coordinate for each mesh axis, counted from 0");
-      }
     }
   }
 
@@ -445,7 +432,7 @@ class PlanBuilder {
   /// The variable of that slot.
   VarRef named_value(const Expr& e, const Asked& asked, Steps& at) {
     runtime::Diverge diverge{decide(e, asked), 0, {}};
-    const VarRef value = kept(make_var(asked.name, kIndex, e->span));
+    const VarRef value = kept(make_var(asked.name, e->dtype.is_bool() ? kBool : kIndex, e->span));
     diverge.slot = scalars_.add_slot(value.get());
     at->push_back({std::move(diverge)});
     at.list = &std::get<runtime::Diverge>(at->back().node).body;

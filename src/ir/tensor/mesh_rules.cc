@@ -84,11 +84,33 @@ void check_all_to_all(const TileOp& op, int64_t k) {
                   "make the extent a multiple of the number of cores in the group", op.place(*op.dim_position()));
 }
 
-void check_root(const TileOp& op, int64_t k) {
-  const int64_t* root = int_value(op.root());
-  if (!root || (*root >= 0 && *root < k)) return;
-  refuse_argument(operation_text(op), "root", std::to_string(*root), fmt::format("the group has {} cores", k),
-                  "roots count from 0 in each group", op.place(op.row().index_of("root")));
+struct Refusal {
+  std::string reason, remedy;
+};
+
+/// Why a map reads memory that is not read before it, and what to write instead. `rest` is the map with constants for
+/// what is read before.
+std::optional<Refusal> refusal_of(const IndexMap& rest) {
+  const std::string& name = rest.var->name;
+  const Load* by_member = nullptr;
+  const Load* other = nullptr;
+  bool guarded = false;
+  walk(rest.value, [&](const Expr& e) {
+    const bool fixed = !mentions(e, rest.var.get());
+    guarded |= fixed && (e->dtype.is_index() || e->dtype.is_bool()) && has_load(e);
+    if (const Load* load = as<Load>(e)) (fixed ? other : by_member) = load;
+  });
+  if (by_member) {
+    return Refusal{fmt::format("it reads memory by '{}'", name),
+                   "read only index values that all cores share, and compute with them"};
+  }
+  if (guarded) {
+    return Refusal{fmt::format("a condition on '{}' decides if it reads memory", name),
+                   "name what it reads before the collective, and use the name in the function"};
+  }
+  if (!other) return std::nullopt;
+  return Refusal{fmt::format("it combines '{}' with {} values from memory", name, to_string(other->dtype)),
+                 "read index values, as T.index(...) gives them"};
 }
 
 /// A map is the only word on where values come from, and it reads memory only for what it has in common for all cores.
@@ -101,24 +123,27 @@ void check_source(const TileOp& op) {
     refuse_argument(operation_text(op), "shift", to_text(op.expr(shift)), "source says where values come from",
                     "give shift or source", op.place(shift));
   }
-  const Ref<const TileOp> fixed = map_of_group(op, [](size_t, const Expr&) { return int_imm(0); });
-  if (!has_load(std::get<IndexMap>(fixed->operands[i]).value)) return;
-  refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(source->value)),
-                  fmt::format("it reads memory by '{}'", source->var->name),
-                  "read only index values that all cores share, and compute with them", op.place(i));
+  const Ref<const TileOp> fixed =
+      map_of_group(op, [](size_t, const Expr& e) { return e->dtype.is_bool() ? bool_imm(false) : int_imm(0); });
+  if (const std::optional<Refusal> refusal = refusal_of(std::get<IndexMap>(fixed->operands[i]))) {
+    refuse_argument(operation_text(op), "source", fmt::format("'{}'", to_text(source->value)), refusal->reason,
+                    refusal->remedy, op.place(i));
+  }
 }
 
-void check_core(const TileOp& op, size_t i, const MeshShape& mesh) {
-  const std::vector<Expr>& core = op.exprs(i);
-  bool inside = core.size() == mesh.extents.size();
-  for (size_t d = 0; inside && d < core.size(); ++d) {
-    const int64_t* v = int_value(core[d]);
-    inside = !v || (*v >= 0 && *v < mesh.extents[d]);
+void check_members(const TileOp& op, const MeshShape& mesh) {
+  for (size_t i = 0; i < op.row().params.size(); ++i) {
+    if (op.row().params[i].kind != ParamKind::Coord || op.exprs(i).size() == mesh.extents.size()) continue;
+    refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(op.exprs(i)),
+                    fmt::format("the mesh is {}", to_string(mesh)), "give one coordinate for each mesh axis",
+                    op.place(i));
   }
-  if (inside) return;
-  refuse_argument(operation_text(op), std::string(op.row().params[i].name), shape_text(core),
-                  fmt::format("the mesh is {}", to_string(mesh)),
-                  "give one coordinate for each mesh axis, counted from 0", op.place(i));
+  for (const MemberOperand& each : members_of(op, mesh)) {
+    const int64_t* value = int_value(each.value);
+    if (!value || (*value >= 0 && *value < each.count)) continue;
+    refuse_argument(operation_text(op), std::string(op.row().params[each.operand].name), std::to_string(*value),
+                    each.reason, each.remedy, op.place(each.operand));
+  }
 }
 
 void check_dtypes(const TileOp& op) {
@@ -168,11 +193,8 @@ void verify_collective(const TileOp& op, const MeshShape& mesh) {
   if (op.row().rule == TileRule::CommBarrier) return;
   check_dtypes(op);
   if (const std::string* combination = op.combination()) check_reduction(op, *combination);
-  if (op.row().find("root")) check_root(op, k);
+  check_members(op, mesh);
   if (op.op == TileOpcode::CommPermute) check_source(op);
-  for (size_t i = 0; i < op.row().params.size(); ++i) {
-    if (op.row().params[i].kind == ParamKind::Coord) check_core(op, i, mesh);
-  }
   switch (op.row().rule) {
     case TileRule::CommGather: return check_parts(op, op.region(0), op.region(1), k, true);
     case TileRule::CommScatter: return check_parts(op, op.region(1), op.region(0), k, false);

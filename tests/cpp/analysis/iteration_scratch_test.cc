@@ -60,6 +60,22 @@ TEST_F(Scratch, AnAtomicUpdateReads) {
   EXPECT_EQ(first(add), ReadFirst::Always);
 }
 
+TEST_F(Scratch, ACollectiveWritesAllOfItWhereNoCoreKeepsItsValues) {
+  const Region src = whole_region(make_buffer("s", kInt32, MemoryScope::Local, {idx(4)})), dst = whole_region(x_);
+  const auto after = [&](TileOpcode op, std::vector<TileOperand> rest) {
+    rest.insert(rest.begin(), {src, dst});
+    return first(seq({tile_op(op, std::move(rest)), get(idx(2))}));
+  };
+  const VarRef k = make_var("k");
+  const std::string axis = "x";
+  EXPECT_EQ(after(TileOpcode::CommBroadcast, {idx(0)}), ReadFirst::Never);
+  EXPECT_EQ(after(TileOpcode::CommPermute, {}), ReadFirst::Never);
+  EXPECT_EQ(after(TileOpcode::CommPermute, {idx(1), axis, IndexMap{k, Expr(k)}}), ReadFirst::Maybe);
+  EXPECT_EQ(after(TileOpcode::CommReduce, {}), ReadFirst::Maybe);
+  EXPECT_EQ(after(TileOpcode::CommGather, {idx(0)}), ReadFirst::Maybe);
+  EXPECT_EQ(after(TileOpcode::CommPut, {std::vector<Expr>{idx(0)}, std::vector<Expr>{idx(1)}}), ReadFirst::Maybe);
+}
+
 TEST_F(Scratch, WhatIsReadAfterALoop) {
   const auto each = [&](const Expr&) { return put(idx(0)); };
   const Stmt work = loop(LoopKind::Parallel, 8, each);

@@ -210,8 +210,8 @@ TEST(Faults, Collectives) {
             bad("all_reduce' cannot take 'mean' for 'op': it is no combination", "write sum, prod, max or min"));
   EXPECT_EQ(collective_fault(TileOpcode::CommPut, {3}, {3},
                              {std::vector<Expr>{idx(0), idx(2)}, std::vector<Expr>{idx(0), idx(0)}}),
-            bad("put' cannot take (0, 2) for 'src_core': the mesh is (2, 2)",
-                "give one coordinate for each mesh axis, counted from 0"));
+            bad("put' cannot take 2 for 'src_core': the mesh has 2 cores along axis 'y'",
+                "coordinates of a core count from 0 along each axis of the mesh"));
   EXPECT_EQ(collective_fault(TileOpcode::CommBroadcast, {3}, {3}, {int64_t{0}, std::string("z")}),
             "error[HV0402]: 'z' is not an axis of the mesh\n  --> k.py:3:5\nhelp: mesh axes are: x, y, all");
   EXPECT_EQ(fault_of([](BufferRef) { return tile_op(TileOpcode::CommBarrier, {std::string("all")}, line(3)); }),

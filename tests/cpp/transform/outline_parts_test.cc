@@ -33,9 +33,7 @@ TEST(OutlineParts, CutsLongSequences) {
   expect_same_results(outline_parts, f);
 }
 
-TEST(OutlineParts, LeavesSmallKernels) {
-  expect_untouched(outline_parts, long_sequence(600));
-}
+TEST(OutlineParts, LeavesSmallKernels) { expect_untouched(outline_parts, long_sequence(600)); }
 
 TEST(OutlineParts, KeepsWhatIsDefinedForOthersOutside) {
   const BufferRef own = make_buffer("own", kInt32, MemoryScope::Local, {idx(1)});
@@ -85,12 +83,28 @@ TEST(OutlineParts, AllocatesWhatOthersUseBefore) {
   expect_same_results(outline_parts, f);
 }
 
+TEST(OutlineParts, OutlinesNothingInOutlinedParts) {
+  // A branch that is long itself stands among the statements of a long sequence.
+  const BufferRef x = param("X", kInt32, {800}), y = param("Y", kInt32, {800});
+  const auto sequence = [&](int64_t count) {
+    std::vector<Stmt> out;
+    for (int64_t i = 0; i < count; ++i) out.push_back(store(y, {idx(i)}, load(x, {idx(i)}) * int_imm(2, kInt32)));
+    return out;
+  };
+  std::vector<Stmt> body = sequence(400);
+  body.insert(body.begin() + 50, if_then(less(load(x, {idx(0)}), int_imm(0, kInt32)), seq(sequence(800))));
+  const FunctionRef f = function("main", {x, y}, one_block(std::move(body)));
+  const FunctionRef after = outline_parts(f, {});
+  verify(after);
+  EXPECT_EQ(parts(after), std::vector<size_t>({171, 171, 171, 171, 171, 171}));
+  expect_same_results(outline_parts, f);
+}
+
 TEST(OutlineParts, LeavesLoopsWhole) {
   const FunctionRef f = long_sequence(800);
   const VarRef i = make_var("i");
-  const Stmt repeated = rewrite(f->body, [&](const Stmt& s) -> Stmt {
-    return as<Seq>(s) ? for_loop(LoopKind::Serial, i, idx(2), s) : s;
-  });
+  const Stmt repeated = rewrite(
+      f->body, [&](const Stmt& s) -> Stmt { return as<Seq>(s) ? for_loop(LoopKind::Serial, i, idx(2), s) : s; });
   expect_untouched(outline_parts, with_body(f, repeated));
 }
 

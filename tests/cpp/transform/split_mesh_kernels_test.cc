@@ -238,6 +238,22 @@ TEST(SplitMeshKernels, DoesNotShareACollectiveOnOneBufferOfAllIterations) {
   expect_same_results(split_mesh_kernels, persistent, chunk(2));
 }
 
+TEST(SplitMeshKernels, SharesACollectiveWhoseRootIsOneForAllIterations) {
+  const Mesh m;
+  const VarRef it = make_var("it");
+  const Stmt broadcast =
+      tile_op(TileOpcode::CommBroadcast, {whole_region(m.part), whole_region(m.part), Expr(m.rid), std::string("y")});
+  const FunctionRef f =
+      m.function({loop(LoopKind::Persistent, it, idx(5), {m.read(Expr(it)), broadcast, m.write_part(Expr(it))})});
+  size_t rank = 0;
+  walk(split_mesh_kernels(f, chunk(2))->body, [&](const Stmt& s) {
+    const TileOp* op = as<TileOp>(s);
+    if (op && op->row().is_collective()) rank = op->region(0).ranges.size();
+  });
+  EXPECT_EQ(rank, 2u);
+  for (int64_t size : {1, 2, 8}) expect_same_results(split_mesh_kernels, f, chunk(size));
+}
+
 TEST(SplitMeshKernels, DimensionsOfSharedCollectivesStayTheirOwn) {
   const Mesh m;
   const BufferRef rows = shared("rows", kFloat32, {2, 4}), wide = shared("wide", kFloat32, {8});

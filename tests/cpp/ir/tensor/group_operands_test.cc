@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "helve/ir/expr/build.h"
 #include "helve/ir/expr/equal.h"
 #include "helve/ir/expr/text.h"
@@ -54,9 +56,42 @@ TEST(GroupOperands, AreMappedInTheLargestPartsWithoutTheVariableOfAMap) {
   EXPECT_EQ(map_of_group(*op, [](size_t, const Expr& e) { return e; }).get(), op.get());
 }
 
+/// What is mapped of a map of `k` with this value, and the map with `me` and conditions for it.
+std::pair<std::string, std::string> mapped(const Expr& value) {
+  const auto op = collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{k, value}});
+  std::string seen;
+  const auto out = map_of_group(*op, [&](size_t at, const Expr& e) {
+    if (op->row().params[at].name != "source") return e;
+    seen += to_text(e) + "; ";
+    return e->dtype.is_bool() ? Expr(make_var("b", kBool)) : Expr(me);
+  });
+  return {seen, to_text(std::get<IndexMap>(out->operands[4]).value)};
+}
+
+TEST(GroupOperands, OfAMapKeepTheConditionsUnderWhichTheyHaveAValue) {
+  using Pair = std::pair<std::string, std::string>;
+  const BufferRef s = make_buffer("S", kIndex, MemoryScope::Shared, {int_imm(4)});
+  const Expr at = load(s, {Expr(i)}), first = load(s, {int_imm(0)}), small = less(Expr(i), int_imm(4));
+  const Expr by_k = less(Expr(k), int_imm(2));
+  EXPECT_EQ(mapped(select(small, Expr(k) - at, Expr(k))),
+            Pair("i < 4; T.if_then_else(i < 4, S[i], 0); ", "T.if_then_else(b, k - me, k)"));
+  EXPECT_EQ(mapped(select(small, Expr(k), Expr(k) - at)),
+            Pair("i < 4; T.if_then_else(not i < 4, S[i], 0); ", "T.if_then_else(b, k, k - me)"));
+  EXPECT_EQ(mapped(select(small, Expr(k) - first - Expr(i) * int_imm(2), Expr(k))),
+            Pair("i < 4; S[0]; i * 2; ", "T.if_then_else(b, k - me - me, k)"));
+  EXPECT_EQ(mapped(select(by_k, Expr(k) - first, Expr(k) - floor_div(first, Expr(i)))),
+            Pair("2; S[0]; S[0]; i; ", "T.if_then_else(k < me, k - me, k - me // me)"));
+  EXPECT_EQ(mapped(select(by_k, Expr(k) - at, Expr(k))), Pair("2; ", "T.if_then_else(k < me, k - S[i], k)"));
+  EXPECT_EQ(mapped(select(logical_and(by_k, less(at, int_imm(1))), Expr(k), int_imm(0))),
+            Pair("2; 1; 0; ", "T.if_then_else(k < me and S[i] < me, k, me)"));
+}
+
 TEST(GroupOperands, SayWhereAPermutationTakesFrom) {
   const IndexMap ring = source_of(*collective(TileOpcode::CommPermute, {Expr(i), kX}), 4);
-  EXPECT_EQ(to_text(ring.value), "(k - i) % 4");
+  EXPECT_EQ(to_text(ring.value), "T.if_then_else(k < i % 4, k + (4 - i % 4), k - i % 4)");
+  const int64_t far = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(to_text(source_of(*collective(TileOpcode::CommPermute, {far, kX}), 3).value), "(k - -2) % 3");
+  EXPECT_EQ(to_text(source_of(*collective(TileOpcode::CommPermute, {int64_t{1}, kX}), 3).value), "(k - 1) % 3");
   const IndexMap line =
       source_of(*collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{me, Expr(i) - Expr(me)}}), 4);
   EXPECT_EQ(line.var.get(), me.get());
@@ -65,6 +100,9 @@ TEST(GroupOperands, SayWhereAPermutationTakesFrom) {
 TEST(GroupOperands, KeepDestinations) {
   EXPECT_TRUE(keeps_destinations(*collective(TileOpcode::CommGather, {int64_t{0}})));
   EXPECT_TRUE(keeps_destinations(*collective(TileOpcode::CommReduce, {})));
+  EXPECT_TRUE(keeps_destinations(
+      *collective(TileOpcode::CommPut, {std::vector<Expr>{int_imm(0)}, std::vector<Expr>{int_imm(1)}})));
+  EXPECT_FALSE(keeps_destinations(*collective(TileOpcode::CommBroadcast, {int64_t{0}})));
   EXPECT_FALSE(keeps_destinations(*collective(TileOpcode::CommScatter, {int64_t{0}})));
   EXPECT_FALSE(keeps_destinations(*collective(TileOpcode::CommPermute, {})));
   EXPECT_TRUE(keeps_destinations(*collective(TileOpcode::CommPermute, {int64_t{1}, kX, IndexMap{k, Expr(k)}})));

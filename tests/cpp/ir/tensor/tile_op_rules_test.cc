@@ -305,12 +305,12 @@ TEST(CollectiveRule, PutNamesCores) {
                    &kMesh);
   };
   EXPECT_EQ(put({1, 2}), "accepted");
-  for (const auto& [core, text] : std::vector<std::pair<std::vector<int64_t>, std::string>>{
-           {{1}, "(1,)"}, {{1, 3}, "(1, 3)"}, {{-1, 0}, "(-1, 0)"}}) {
-    EXPECT_EQ(put(core),
-              "error[HV0108]: 'T.comm.put' cannot take " + text +
-                  " for 'src_core': the mesh is (2, 3)\nhelp: give one coordinate for each mesh axis, counted from 0");
-  }
+  const std::string refused = "error[HV0108]: 'T.comm.put' cannot take ";
+  EXPECT_EQ(put({1}), refused + "(1,) for 'src_core': the mesh is (2, 3)\n"
+                                "help: give one coordinate for each mesh axis");
+  const std::string help = "help: coordinates of a core count from 0 along each axis of the mesh";
+  EXPECT_EQ(put({1, 3}), refused + "3 for 'src_core': the mesh has 3 cores along axis 'y'\n" + help);
+  EXPECT_EQ(put({-1, 0}), refused + "-1 for 'src_core': the mesh has 2 cores along axis 'x'\n" + help);
 }
 
 TEST(CollectiveRule, AllToAllSplitsEvenly) {
