@@ -566,6 +566,8 @@ class Buffer(Storage):
     def place(self) -> str: ...
     @property
     def slots(self) -> int: ...
+    @property
+    def sorted(self) -> bool: ...
 
 class Range:
     """`extent` elements from `begin`; a point drops its dimension."""
@@ -963,6 +965,9 @@ def make_buffer(
     strides: Sequence[Expr] = ...,
     span: Span = ...,
 ) -> Buffer: ...
+def as_sorted(buffer: Buffer) -> Buffer:
+    """The parameter with the promise that the elements of an argument do not decrease."""
+
 def with_layout(buffer: Buffer, layout: Layout, span: Span) -> Buffer:
     """The buffer of shared memory, or the fragment, with a layout."""
 

@@ -889,6 +889,7 @@ static helve_bfloat16 helve_to_bfloat16(long double x) { return helve_small_of<h
 static helve_float8_e4m3 helve_to_float8_e4m3(long double x) { return helve_small_of<helve_float8_e4m3>(x); }
 static helve_float8_e5m2 helve_to_float8_e5m2(long double x) { return helve_small_of<helve_float8_e5m2>(x); }
 
+template <class T> static T helve_negated(T x) { return (T)(0u - (unsigned int)x); }
 template <class T> static T helve_shift_negated(T x, int k) { return (T)((T)(0ull - (unsigned long long)x) >> k); }
 template <class T> static T helve_read_indexed(const volatile T& from) {
   T x;

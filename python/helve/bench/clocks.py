@@ -93,7 +93,10 @@ class TorchEvents:
         import torch
 
         self._cuda = torch.cuda
-        self.device = torch.device(device or "cuda")
+        try:
+            self.device = torch.device(device or "cuda")
+        except RuntimeError:
+            raise ValueError(f"{device!r} is no device of PyTorch") from None
         properties = torch.cuda.get_device_properties(self.device)
         self.arch = f"sm_{properties.major}{properties.minor}"
         rate, width = (getattr(properties, name, 0) for name in ("memory_clock_rate", "memory_bus_width"))

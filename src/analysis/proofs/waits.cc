@@ -169,10 +169,12 @@ class Waits {
     for (const auto& [key, entry] : now_.of) {
       const auto& [copy, flight] = entry;
       if (copy == by && in_iteration_ && key.second.elsewhere) continue;
+      Proof& proof = proof_of(*copy);
+      if (proof.verdict == ProofVerdict::Unknown) continue;  // for a reason that came before
       const auto meets = [&](const Region& copied) { return may_touch(copied, access.region, key.second); };
       const bool touches = meets(copy->region(1)) || (access.write && !flight.read && meets(copy->region(0)));
       if (!touches) continue;
-      weaken(proof_of(*copy), ProofVerdict::Unknown,
+      weaken(proof, ProofVerdict::Unknown,
              fmt::format("a copy to '{}' may be unfinished where '{}' is {} in line {}", copy->region(1).buffer->name,
                          access.region.buffer->name, access.write ? "written" : "read", access.span.line));
     }

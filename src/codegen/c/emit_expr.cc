@@ -118,6 +118,13 @@ CExpr CEmitter::apply(const Apply& a) {
     // A right shift already rounds down.
     if (form.kind == FormKind::Wrap && a.op == Op::ShiftRight) form.kind = FormKind::Infix;
   }
+  if (a.op == Op::Neg && t.is_data_int() && t.bits == 32) return negated(value_type(t), args[0]);
+  if (t.is_index() && (a.op == Op::Min || a.op == Op::Max)) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Apply* part = as<Apply>(a.args[i]);
+      if (part && part->op == Op::Neg && !args[i].wide) args[i] = negated("int", expr(part->args[0]));
+    }
+  }
   if (t.is_index()) return index_apply(a, form, std::move(args));
   switch (form.kind) {
     case FormKind::Infix: {
@@ -242,6 +249,11 @@ CExpr CEmitter::power_quotient(const Apply& a, const CExpr& value, int64_t divis
   const bool wide = value.wide || (!quotient && wide_mask);
   if (quotient && is_negated(a)) return shift_negated(a, value, by);
   return {joined(value, quotient ? ">>" : "&", {by}), level, wide};
+}
+
+/// ptxas 13.0 has lost the sign of such a number where it takes the maximum of three.
+CExpr CEmitter::negated(const std::string& type, const CExpr& number) {
+  return {call("negated", type, enclosed(number, kConditional)), kPrimary};
 }
 
 /// Is the number to be shifted a negated one? ptxas has been seen to shift before it negates.

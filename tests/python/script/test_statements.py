@@ -295,7 +295,7 @@ def test_every_tile_operation_is_parsed_by_its_row():
     """Each row of the table is a name below T that builds its opcode with one operand for each parameter."""
     operands = dict.fromkeys(("In", "Out", "InOut"), "A")
     operands |= {"Value": "1", "Source": "1", "Coord": "[0, 0]", "Integer": "0", "Flag": "True", "Text": '"x"',
-                 "Axes": '"x"', "Layout": "'S[4 : 1@tx]'", "Barriers": "A"}
+                 "Axes": '"x"', "Index": "0", "Map": "lambda k: k", "Layout": "'S[4 : 1@tx]'", "Barriers": "A"}
     for name, python, _, params, _ in _core.tile_op_rows():
         arguments = ", ".join(f"{param}={operands[kind]}" for kind, param, _, _ in params)
         try:

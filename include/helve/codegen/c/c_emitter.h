@@ -110,6 +110,7 @@ class CEmitter {
   CExpr plain_quotient(const Apply& a, const std::vector<CExpr>& args);
   bool is_plain_quotient(const Apply& a) const;
   static std::optional<int64_t> power_divisor(const Apply& a);
+  CExpr negated(const std::string& type, const CExpr& number);
   static bool is_negated(const Apply& a);
   CExpr shift_negated(const Apply& a, const CExpr& value, const std::string& by);
   CExpr power_quotient(const Apply& a, const CExpr& value, int64_t divisor);
