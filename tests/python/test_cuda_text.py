@@ -45,8 +45,10 @@ def test_negated_numbers_are_not_shifted_as_they_stand(dtype, wanted, form):
     assert wanted in text if wanted else "shift_negated" not in text, text
 
 
-@pytest.mark.parametrize(("dtype", "wanted"), [("index", "min(b, helve_negated<int>("), ("int32", "helve_negated<int>("),
-                                              ("uint32", "helve_negated<unsigned int>("), ("int16", None)])
+@pytest.mark.parametrize(("dtype", "wanted"), [
+    ("index", "min(b, helve_negated<int>("), ("int32", "helve_negated<int>("),
+    ("uint32", "helve_negated<unsigned int>("), ("int16", None),
+])  # fmt: skip
 def test_negated_numbers_are_no_operands_of_extremes(dtype, wanted):
     """Nor others of 32 bits that get a name: ptxas loses the sign of one in a maximum of three."""
     number = "T.cast(T.min(b, -(b + 3)), 'int32')" if dtype == "index" else "T.max(T.max(A[t] + B[t], -A[t]), B[t])"
