@@ -75,6 +75,8 @@ def without_ptx(text):
                   f"({m[4]}, {re.sub(chr(34) + '[rl]' + chr(34), '', m[5])});",
         out,
     )
+    negated = r'asm\("[^"]*not\.b32 t, %1;[^"]*" : "=r"\((\w+)\) : "r"\((\w+)\)\);'
+    out = re.sub(negated, r"\1 = (T)(0u - (unsigned int)\2);", out)
     out = re.sub(r'asm volatile\("barrier\.cluster\.[^"]*" ::: "memory"\);', "host_sync_cluster();", out)
     assert "asm" not in out
     return out
