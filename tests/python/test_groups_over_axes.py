@@ -12,28 +12,12 @@ import numpy as np
 import pytest
 from cuda_on_host import HostKernels, aligned
 from differential import check, dtype_of, sample
+from group_programs import NAMES, members_of, program_of, wanted_of
 
 from helve import T, _core
 
-NAMES = ("x", "y", "z")
 MESHES = [(2, 3, 2), (2, 1, 3), (1, 2, 2)]
 SETS = [("x", "z"), ("x", "y"), ("y", "z"), ("x", "y", "z"), ("y",)]
-
-
-def groups_over(mesh, axes):
-    """Lists of core coordinates, members in order."""
-    chosen = [NAMES.index(axis) for axis in axes]
-    others = [d for d in range(3) if d not in chosen]
-    for rest in itertools.product(*(range(mesh[d]) for d in others)):
-        group = []
-        for member in itertools.product(*(range(mesh[d]) for d in chosen)):
-            at = dict(zip(others, rest)) | dict(zip(chosen, member))
-            group.append((at[0], at[1], at[2]))
-        yield group
-
-
-def members_of(mesh, axes):
-    return len(next(groups_over(mesh, axes)))
 
 
 def statements(k, axes):
@@ -54,42 +38,23 @@ def statements(k, axes):
     ]
 
 
-def program_of(mesh, src, dst, dtype, statement):
-    whole = lambda t: ", ".join([":"] * len(t))  # noqa: E731
-    return helve.parse(
-        f"@T.prim_func(mesh=T.Mesh({mesh}, {NAMES}))\n"
-        f'def main(A: T.Tensor({(*mesh, *src)}, "{dtype}"), B: T.Tensor({(*mesh, *dst)}, "{dtype}")):\n'
-        f"    with T.Kernel{mesh} as (i, j, k):\n"
-        f'        S = T.alloc_shared({tuple(src)}, "{dtype}")\n        D = T.alloc_shared({tuple(dst)}, "{dtype}")\n'
-        f"        T.copy(A[i, j, k, {whole(src)}], S)\n        T.comm.{statement}\n"
-        f"        T.copy(D, B[i, j, k, {whole(dst)}])\n")
-
-
 def cases():
     for mesh, axes in itertools.product(MESHES, SETS):
         for name, *rest in statements(members_of(mesh, axes), axes):
             yield pytest.param(mesh, axes, *rest, id=f"{name}_{''.join(axes)}_{'x'.join(map(str, mesh))}")
 
 
-def wanted_of(a, mesh, axes, dst, dtype, collective):
-    out = np.zeros((*mesh, *dst), dtype_of(dtype))
-    for group in groups_over(mesh, axes):
-        for core, value in zip(group, collective([a[core] for core in group])):
-            out[core] = value
-    return out
-
-
 @pytest.mark.parametrize("mesh, axes, src, dst, dtype, statement, collective", list(cases()))
 def test_every_way(mesh, axes, src, dst, dtype, statement, collective):
     a = sample((*mesh, *src), dtype)
     wanted = wanted_of(a, mesh, axes, dst, dtype, collective)
-    check(program_of(mesh, src, dst, dtype, statement), [a, np.zeros_like(wanted)], {1: wanted})
+    check(program_of(mesh, src, dst, dtype, [f"T.comm.{statement}"]), [a, np.zeros_like(wanted)], {1: wanted})
 
 
 @pytest.mark.parametrize("arch, cluster", [("sm_90a", 16), ("sm_80", 1)])
 def test_in_kernels_of_gpus(arch, cluster, tmp_path):
     chosen = [case for case in cases() if case.values[0] == (2, 3, 2)]
-    forms = [helve.testing.lowering_stages(program_of(mesh, src, dst, dtype, statement), target="cuda",
+    forms = [helve.testing.lowering_stages(program_of(mesh, src, dst, dtype, [f"T.comm.{statement}"]), target="cuda",
                                            arch=arch)[-1][1]
              for mesh, _, src, dst, dtype, statement, _ in (case.values for case in chosen)]
     kernels = HostKernels(forms, tmp_path, names=[case.id for case in chosen], cluster_blocks=cluster)
@@ -124,7 +89,7 @@ def test_groups_of_two_kinds_meet_at_words_of_their_own():
 def test_a_set_of_axes_is_printed_as_a_tuple():
     case = next(cases())
     mesh, _, src, dst, dtype, statement, _ = case.values
-    program = program_of(mesh, src, dst, dtype, statement)
+    program = program_of(mesh, src, dst, dtype, [f"T.comm.{statement}"])
     text = program.script()
     assert 'axis=("x", "z")' in text
     assert helve.parse(text).script() == text
